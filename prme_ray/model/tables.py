@@ -1,0 +1,260 @@
+"""Arrow schemas of everything that crosses a stage or a process border.
+
+::
+
+    CHANNEL ──merge──► CANDIDATE ──filter──► CANDIDATE ──score──► SCORED ──expand/select──► SCORED
+       NODE ──┘
+
+* ``CHANNEL``: what one retrieval channel answers: ids and one raw signal, best first.
+* ``NODE``: a memory as the stages see it.
+* ``CANDIDATE``: ``NODE`` plus the channels' signals.
+* ``SCORED``: ``CANDIDATE`` plus score and score lineage.
+* ``EXCLUSION``: a memory that was left out, and why.
+
+Enum columns hold ``int8`` codes (:mod:`prme_ray.model.enums`); ``paths`` is a bit mask of
+:class:`~prme_ray.model.enums.Path`. Ids are lower-case hyphenated UUID strings and sort as strings.
+Columns are never null unless the schema says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.times import NO_TIME
+
+__all__ = [
+    "ADJUSTMENT",
+    "CANDIDATE",
+    "CHANNEL",
+    "EXCLUSION",
+    "LINEAGE_COLUMNS",
+    "NODE",
+    "SCORED",
+    "bools",
+    "channel",
+    "codes",
+    "exclusions",
+    "floats",
+    "ints",
+    "no_exclusions",
+    "replace",
+    "take",
+    "texts",
+    "times",
+]
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def _field(name: str, kind: Any, nullable: bool = False) -> Any:
+    return pa.field(name, kind, nullable=nullable)
+
+
+CHANNEL = pa.schema([_field("node_id", pa.string()), _field("signal", pa.float64())])
+"""``signal``: cosine (vector), BM25 (lexical), proximity 1.0/0.7/0.4 (graph), 1.0 (pinned)."""
+
+NODE = pa.schema(
+    [
+        _field("node_id", pa.string()),
+        _field("session_id", pa.string(), nullable=True),
+        _field("scope", pa.int8()),
+        _field("node_type", pa.int8()),
+        _field("content", pa.string()),
+        _field("epistemic_type", pa.int8()),
+        _field("source_type", pa.int8()),
+        _field("lifecycle_state", pa.int8()),
+        _field("decay_profile", pa.int8()),
+        _field("confidence", pa.float64()),
+        _field("salience", pa.float64()),
+        _field("confidence_base", pa.float64()),
+        _field("salience_base", pa.float64()),
+        _field("reinforcement_boost", pa.float64()),
+        _field("created_at", _TIME),
+        _field("updated_at", _TIME),
+        _field("event_time", _TIME, nullable=True),
+        _field("valid_from", _TIME),
+        _field("valid_to", _TIME, nullable=True),
+        _field("last_reinforced_at", _TIME),
+        _field("superseded_by", pa.string(), nullable=True),
+        _field("pinned", pa.bool_()),
+        # Raw metadata.condition_state; null when absent or not a string.
+        _field("condition_state", pa.string(), nullable=True),
+        # Valid stored speaker name, else null.
+        _field("speaker", pa.string(), nullable=True),
+        # Evidence ids (source events), sorted and joined by ","; "" for none.
+        _field("evidence", pa.string()),
+        # Caller's metadata as JSON text.
+        _field("metadata", pa.string(), nullable=True),
+        # prme_ray.model.wording, computed at admission.
+        _field("dated", pa.bool_()),
+        _field("update_wording", pa.bool_()),
+    ]
+)
+
+_SIGNALS = [
+    _field("paths", pa.int16()),
+    _field("path_count", pa.int16()),
+    # Cosine; components of a merge start from 0.0, so negative cosines become 0.0.
+    _field("semantic_score", pa.float64()),
+    # BM25, min-max normalised per query, in [0, 1].
+    _field("lexical_score", pa.float64()),
+    # 1.0, 0.7 or 0.4 for one, two or three hops; 0.0 off the graph.
+    _field("graph_proximity", pa.float64()),
+]
+
+CANDIDATE = pa.schema([*NODE, *_SIGNALS])
+
+ADJUSTMENT = pa.struct(
+    [
+        _field("kind", pa.int8()),
+        _field("coefficient", pa.float64()),
+        _field("source_node_id", pa.string()),
+        _field("neural_score", pa.float64(), nullable=True),
+    ]
+)
+
+_LINEAGE = [
+    # 1 weighted, 2 rank fusion; whose base score this is; the base score itself.
+    _field("formula_version", pa.int8()),
+    _field("base_node_id", pa.string()),
+    _field("base_score", pa.float64()),
+    # The trace of the base node (digest a §1.4). For an inherited score: the trigger's trace.
+    _field("trace_semantic", pa.float64()),
+    _field("trace_lexical", pa.float64()),
+    _field("trace_graph", pa.float64()),
+    _field("trace_recency", pa.float64()),
+    _field("trace_salience", pa.float64()),
+    _field("trace_confidence", pa.float64()),
+    _field("trace_epistemic", pa.float64()),
+    _field("trace_path", pa.float64()),
+    _field("trace_temporal", pa.float64()),
+    _field("trace_node_type", pa.float64()),
+    # Rank fusion only (formula 2).
+    _field("semantic_rank", pa.int32(), nullable=True),
+    _field("lexical_rank", pa.int32(), nullable=True),
+    _field("epistemic_factor", pa.float64(), nullable=True),
+    _field("node_type_factor", pa.float64(), nullable=True),
+    _field("temporal_factor", pa.float64(), nullable=True),
+    _field("recency_factor", pa.float64(), nullable=True),
+    _field("tie_break", pa.float64(), nullable=True),
+    _field("adjustments", pa.list_(pa.field("item", ADJUSTMENT, nullable=False))),
+]
+LINEAGE_COLUMNS: tuple[str, ...] = tuple(field.name for field in _LINEAGE)
+"""Columns that an inherited score copies from its trigger."""
+
+SCORED = pa.schema(
+    [
+        *CANDIDATE,
+        _field("composite_score", pa.float64()),
+        # Largest relevance of the memories that brought this one in as context; working state.
+        _field("context_relevance", pa.float64()),
+        # Rank fusion only: what min_score is compared with. Null until computed.
+        _field("semantic_relevance", pa.float64(), nullable=True),
+        # False when the score was inherited (the lineage is then another node's).
+        _field("has_own_trace", pa.bool_()),
+        _field("reranker_score", pa.float64(), nullable=True),
+        _field("session_trigger_id", pa.string(), nullable=True),
+        _field("session_offset", pa.int32(), nullable=True),
+        _field("contradicts_id", pa.string(), nullable=True),
+        *_LINEAGE,
+    ]
+)
+
+EXCLUSION = pa.schema(
+    [
+        _field("node_id", pa.string()),
+        _field("reason", pa.string()),
+        _field("composite_score", pa.float64(), nullable=True),
+        _field("semantic_relevance", pa.float64(), nullable=True),
+    ]
+)
+
+
+def channel(node_ids: Any, signals: Any) -> pa.Table:
+    """Return a ``CHANNEL`` table from ids and signals of equal length."""
+    return pa.Table.from_arrays([pa.array(node_ids, pa.string()), pa.array(signals, pa.float64())], schema=CHANNEL)
+
+
+def exclusions(node_ids: Any, reasons: Any, composite: Any = None, relevance: Any = None) -> pa.Table:
+    """Return an ``EXCLUSION`` table; scores are null where not given."""
+    ids = pa.array(node_ids, pa.string())
+    nothing = pa.nulls(len(ids), pa.float64())
+    return pa.Table.from_arrays(
+        [
+            ids,
+            pa.array(reasons, pa.string()),
+            nothing if composite is None else pa.array(composite, pa.float64()),
+            nothing if relevance is None else pa.array(relevance, pa.float64()),
+        ],
+        schema=EXCLUSION,
+    )
+
+
+def no_exclusions() -> pa.Table:
+    """Return an empty ``EXCLUSION`` table."""
+    return EXCLUSION.empty_table()
+
+
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def floats(table: pa.Table, name: str, null: float = np.nan) -> npt.NDArray[np.float64]:
+    """Return a float column as ``float64``, nulls as ``null``."""
+    column = _flat(table, name)
+    if column.null_count:
+        column = column.fill_null(null)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def ints(table: pa.Table, name: str, null: int = 0) -> npt.NDArray[np.int64]:
+    """Return an integer column as ``int64``, nulls as ``null``."""
+    column = _flat(table, name)
+    if column.null_count:
+        column = column.fill_null(null)
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def codes(table: pa.Table, name: str) -> npt.NDArray[np.int8]:
+    """Return an enum column's codes, ready to index a table of values."""
+    return _flat(table, name).to_numpy()  # type: ignore[no-any-return]
+
+
+def bools(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
+    """Return a Boolean column."""
+    return _flat(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """Return a time column in microseconds since the epoch, nulls as ``NO_TIME``."""
+    column = _flat(table, name).cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(NO_TIME)
+    return column.to_numpy()  # type: ignore[no-any-return]
+
+
+def texts(table: pa.Table, name: str) -> list[Any]:
+    """Return a string column as Python strings (``None`` for null)."""
+    return table.column(name).to_pylist()  # type: ignore[no-any-return]
+
+
+def take(table: pa.Table, rows: npt.NDArray[Any]) -> pa.Table:
+    """Return the given rows in the given order; the table itself when that changes nothing."""
+    if len(rows) == table.num_rows and bool(np.array_equal(rows, np.arange(len(rows)))):
+        return table
+    return table.take(pa.array(rows))
+
+
+def replace(table: pa.Table, **columns: Any) -> pa.Table:
+    """Return ``table`` with these columns replaced; types follow the table's schema."""
+    for name, values in columns.items():
+        position = table.schema.get_field_index(name)
+        field = table.schema.field(position)
+        array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, field.type)
+        table = table.set_column(position, field, array)
+    return table

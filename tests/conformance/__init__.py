@@ -1,0 +1,1 @@
+"""Runs golden files against the stages: ``python -m tests.conformance DIR [--json OUT]``."""
