@@ -12,8 +12,21 @@ from datetime import datetime
 from enum import StrEnum
 
 from prme_ray.model.enums import Scope
+from prme_ray.model.errors import InvalidRequest, TerminalError
+from prme_ray.model.text import check_text
 
-__all__ = ["Admission", "Entry", "EntryKind", "Filters", "LogRow", "OwnerKey"]
+__all__ = [
+    "Admission",
+    "Appended",
+    "Entry",
+    "EntryKind",
+    "Filters",
+    "Generation",
+    "LogRow",
+    "Operation",
+    "OperationRow",
+    "OwnerKey",
+]
 
 
 class EntryKind(StrEnum):
@@ -26,10 +39,18 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnerKey:
-    """The unit of isolation: tenant and owner, both in NFC."""
+    """The unit of isolation: tenant and owner, both in NFC (``prme_ray.model.text.name_of``).
+
+    Raises:
+        InvalidText: a name is no string, or has a NUL character or a lone surrogate.
+    """
 
     tenant: str
     owner: str
+
+    def __post_init__(self) -> None:
+        check_text(self.tenant, "tenant")
+        check_text(self.owner, "owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +93,71 @@ class LogRow:
     payload: str
     recorded_at: int
     vector: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of one admission.
+
+    Attributes:
+        owner_no: The owner's number in this log; 0 where the admission was refused.
+        rows: Its entries as committed, in order, skipped ones left out.
+        error: Why it was refused; the other admissions of the batch are not affected.
+    """
+
+    owner_no: int
+    rows: tuple[LogRow, ...] = ()
+    error: TerminalError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Vectors of one encoder identity. ``created_at`` is in microseconds since the epoch."""
+
+    generation: int
+    identity: str
+    model_name: str
+    dimension: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A record about an owner that is not part of the owner's state: a retrieval, a judgement.
+
+    Attributes:
+        owner: Whom it is about.
+        op_type: What it records, such as ``RETRIEVAL_REQUEST`` (digest b §4.2).
+        target: Id of what it is about, such as a request id.
+        payload: The record's bytes, kept as they are.
+
+    Raises:
+        InvalidRequest: ``payload`` is not bytes.
+        InvalidText: a name has a NUL character or a lone surrogate.
+    """
+
+    owner: OwnerKey
+    op_type: str
+    target: str
+    payload: bytes
+
+    def __post_init__(self) -> None:
+        check_text(self.op_type, "op_type")
+        check_text(self.target, "target")
+        if not isinstance(self.payload, bytes):
+            raise InvalidRequest(argument="payload", given=type(self.payload).__name__, allowed="bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    """An operation as committed, in a sequence of its own. ``recorded_at`` as in :class:`LogRow`."""
+
+    op_seq: int
+    owner_no: int
+    op_type: str
+    target: str
+    payload: bytes
+    recorded_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 __all__ = [
+    "DuplicateSubject",
     "EncoderFileMismatch",
     "EncoderMismatch",
     "EncoderRejected",
@@ -19,6 +20,7 @@ __all__ = [
     "InvalidText",
     "NotFound",
     "PrmeRayError",
+    "ProjectionFailed",
     "ReadOnlyStore",
     "StoreBusy",
     "StoreClosed",
@@ -91,6 +93,16 @@ class WriteFailed(TransientError):
     template = "the write was not acknowledged ({detail}); durable in the log: {durable}"
 
 
+class ProjectionFailed(TransientError):
+    """Tables that follow the log could not be written. Fields: ``path``, ``detail``."""
+
+    code = "PROJECTION_FAILED"
+    template = (
+        "{path}: the tables could not follow the log ({detail}); the log holds every acknowledged write "
+        "and the tables catch up by themselves: look at free space and permissions"
+    )
+
+
 class InvalidRequest(TerminalError):
     """An argument is not allowed. Fields: ``argument``, ``given``, ``allowed``."""
 
@@ -149,6 +161,14 @@ class InvalidItems(InvalidText):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), {"rejected": self.rejected, "stored": self.stored}))
+
+
+class DuplicateSubject(TerminalError):
+    """The owner already has a record of that kind and id. Fields: ``kind``, ``subject``."""
+
+    code = "DUPLICATE_SUBJECT"
+    http_status = 409
+    template = "this owner already has {kind} {subject!r}; records are never replaced, so give a new id"
 
 
 class NotFound(TerminalError):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["EmbeddingProvider", "QueryEncoder", "TokenCounter"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EmbeddingProvider", "QueryEncoder", "TokenCounter", "Vector"]
+
+Vector: TypeAlias = Sequence[float] | NDArray[np.floating[Any]]
+"""A vector as a provider may give it; the store keeps its own float32 copy."""
 
 
 class TokenCounter(Protocol):
@@ -14,6 +20,11 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """Name of the encoding, recorded in bundles and receipts."""
+        ...
+
+    @property
+    def longest_token(self) -> int:
+        """Most UTF-8 bytes one token stands for: n bytes are at least n / longest_token tokens."""
         ...
 
     def count(self, text: str) -> int:
@@ -44,8 +55,8 @@ class EmbeddingProvider(Protocol):
         """Length of every vector, at least 1."""
         ...
 
-    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector a text, in order."""
+    def embed(self, texts: Sequence[str]) -> Sequence[Vector] | NDArray[np.floating[Any]]:
+        """Return one vector a text, in order: a sequence of vectors or a matrix of rows."""
         ...
 
 
@@ -53,6 +64,6 @@ class EmbeddingProvider(Protocol):
 class QueryEncoder(Protocol):
     """Optional: a provider that encodes questions differently from documents."""
 
-    def embed_query(self, text: str) -> Sequence[float]:
+    def embed_query(self, text: str) -> Vector:
         """Return the vector of a question."""
         ...

@@ -232,7 +232,7 @@ def bools(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 def times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """Return a time column in microseconds since the epoch, nulls as ``NO_TIME``."""
-    column = _flat(table, name).cast(pa.int64())
+    column = _flat(table, name).view(pa.int64())
     if column.null_count:
         column = column.fill_null(NO_TIME)
     return column.to_numpy()  # type: ignore[no-any-return]

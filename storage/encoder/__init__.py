@@ -1,0 +1,1 @@
+"""The embedding encoder: provider, admission checks, cache."""

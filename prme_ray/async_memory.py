@@ -1,0 +1,102 @@
+"""The same verbs for asyncio: calls run in threads, the event loop never waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from prme_ray.answer import Answer
+from prme_ray.health import Health
+from prme_ray.memory import Memory
+from prme_ray.model.nodes import Event, Node
+from prme_ray.writing import Stored
+
+__all__ = ["AsyncMemory"]
+
+_BATCH = 256
+
+
+class AsyncMemory:
+    """Asyncio face of :class:`~prme_ray.memory.Memory`; every verb takes the same arguments.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> from prme_ray import AsyncMemory
+        >>> async def main(folder):
+        ...     async with await AsyncMemory.open(folder + "/memory") as memory:
+        ...         await memory.store("Oscar is a cat.", owner="dana")
+        ...         answer = await memory.retrieve("Who is Oscar?", owner="dana")
+        ...         return answer.metadata.outcome.value
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(folder))
+        'results'
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @classmethod
+    async def open(cls, path: str | Path, **options: Any) -> AsyncMemory:
+        """Open a store; see ``Memory.open``."""
+        return cls(await asyncio.to_thread(Memory.open, path, **options))
+
+    async def store(self, content: str, **arguments: Any) -> Stored:
+        """Remember a text; see ``Memory.store``."""
+        return await asyncio.to_thread(self._memory.store, content, **arguments)
+
+    async def store_many(self, items: Iterable[Any] | AsyncIterable[Any], **arguments: Any) -> list[Stored]:
+        """Remember a stream of texts; see ``Memory.store_many``. Takes async iterables too."""
+        if not isinstance(items, AsyncIterable):
+            return await asyncio.to_thread(self._memory.store_many, items, **arguments)
+        stored: list[Stored] = []
+        batch: list[Any] = []
+        async for item in items:
+            batch.append(item)
+            if len(batch) == _BATCH:
+                stored.extend(await asyncio.to_thread(self._memory.store_many, batch, **arguments))
+                batch = []
+        stored.extend(await asyncio.to_thread(self._memory.store_many, batch, **arguments))
+        return stored
+
+    async def store_node(self, content: str, **arguments: Any) -> Stored:
+        """Store a structured memory; see ``Memory.store_node``."""
+        return await asyncio.to_thread(self._memory.store_node, content, **arguments)
+
+    async def store_edge(self, source_id: str, target_id: str, edge_type: str, **arguments: Any) -> str:
+        """Relate two memories; see ``Memory.store_edge``."""
+        return await asyncio.to_thread(self._memory.store_edge, source_id, target_id, edge_type, **arguments)
+
+    async def retrieve(self, query: str, **arguments: Any) -> Answer:
+        """Answer a question; see ``Memory.retrieve``."""
+        return await asyncio.to_thread(self._memory.retrieve, query, **arguments)
+
+    async def get(self, node_id: str, **arguments: Any) -> Node:
+        """Return a memory by id; see ``Memory.get``."""
+        return await asyncio.to_thread(self._memory.get, node_id, **arguments)
+
+    async def get_event(self, event_id: str, **arguments: Any) -> Event:
+        """Return a source event by id; see ``Memory.get_event``."""
+        return await asyncio.to_thread(self._memory.get_event, event_id, **arguments)
+
+    async def health(self) -> Health:
+        """Return the state of every shard; see ``Memory.health``."""
+        return await asyncio.to_thread(self._memory.health)
+
+    async def flush(self) -> None:
+        """Write everything to the LanceDB tables now."""
+        await asyncio.to_thread(self._memory.flush)
+
+    async def close(self) -> None:
+        """Finish writes, flush, release the lock."""
+        await asyncio.to_thread(self._memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

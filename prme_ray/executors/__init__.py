@@ -1,0 +1,1 @@
+"""Runners of the one declared flow."""

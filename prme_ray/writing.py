@@ -1,0 +1,260 @@
+"""Writes: check, embed one text an inference, append, wait until every channel sees it."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from prme_ray.admission import Draft, admission_of, draft_memory, draft_node, edge_entry
+from prme_ray.arguments import check_arguments
+from prme_ray.model.enums import EdgeType
+from prme_ray.model.errors import InvalidItems, InvalidRequest, NotFound
+from prme_ray.model.nodes import Edge
+from prme_ray.model.request import one_of
+from prme_ray.model.settings import Settings
+from prme_ray.model.text import check_text
+from prme_ray.model.times import Instant, instant
+from storage.encoder.cache import CachedEncoder
+from storage.records import Admission, Appended, EntryKind, OwnerKey
+from storage.store import Store
+
+__all__ = ["MonotonicClock", "Stored", "Writer"]
+
+_IN_FLIGHT = 64
+_ITEM_KEYS = tuple(name for name in inspect.signature(check_arguments).parameters if name not in ("settings", "item"))
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Receipt of an acknowledged write: durable, and visible to every channel.
+
+    Attributes:
+        node_id: Id of the memory.
+        event_id: Id of its source event; ``None`` for ``store_node``.
+        sequence: Number of its last log entry; a retrieval with ``snapshot >= sequence`` sees it.
+    """
+
+    node_id: str
+    event_id: str | None
+    sequence: int
+
+
+class MonotonicClock:
+    """A clock that never gives one instant twice, so that order of admission is order of time."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._last: datetime | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> datetime:
+        """Return the current time, at least a microsecond after the last one given."""
+        with self._lock:
+            now = self._clock()
+            if self._last is not None and now <= self._last:
+                now = self._last + timedelta(microseconds=1)
+            self._last = now
+            return now
+
+
+class Writer:
+    """Stores memories, nodes and edges.
+
+    Args:
+        store: Where they go.
+        encoder: Makes their vectors.
+        settings: Settings in force.
+        clock: Monotonic clock of admissions.
+        new_id: Returns a fresh UUID as text.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        encoder: CachedEncoder,
+        settings: Settings,
+        clock: MonotonicClock,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._settings = settings
+        self._clock = clock
+        self._new_id = new_id
+
+    def store(self, content: str, *, owner: OwnerKey, **arguments: Any) -> Stored:
+        """Store one memory and return when it is durable and visible."""
+        shard = self._store.writer(owner)
+        generation = shard.writing_generation()
+        draft = self._draft(content, owner=owner, item=None, **arguments)
+        vector = self._embed(draft)
+        return _stored(draft, shard.submit(admission_of(draft, vector=vector, generation=generation)))
+
+    def store_many(self, items: Iterable[Any], *, owner: OwnerKey, **common: Any) -> list[Stored]:
+        """Store a stream of memories; texts are embedded side by side, one an inference.
+
+        At most a few dozen items are held at a time, whatever the length of the stream.
+
+        Raises:
+            InvalidItems: some items were refused; it names them and carries the receipts of all others.
+        """
+        shard = self._store.writer(owner)
+        generation = shard.writing_generation()
+        rejected: list[InvalidRequest] = []
+        stored: list[Stored] = []
+        embedding: deque[tuple[Draft, Future[bytes | None]]] = deque()
+        committing: deque[tuple[Draft, Future[Appended]]] = deque()
+
+        def submit_one() -> None:
+            draft, vector = embedding.popleft()
+            admission = admission_of(draft, vector=vector.result(), generation=generation)
+            committing.append((draft, shard.submit(admission)))
+
+        with ThreadPoolExecutor(self._settings.encoder.workers, thread_name_prefix="embed") as pool:
+            try:
+                for draft in self._drafts(items, owner, common, rejected):
+                    embedding.append((draft, pool.submit(self._embed, draft)))
+                    if len(embedding) > self._settings.encoder.workers * 4:
+                        submit_one()
+                    while len(committing) > _IN_FLIGHT or (committing and committing[0][1].done()):
+                        stored.append(_stored(*committing.popleft()))
+            finally:
+                # Whatever the stream of items raises, what it gave before is stored.
+                while embedding:
+                    submit_one()
+                stored.extend(itertools.starmap(_stored, committing))
+        if rejected:
+            raise InvalidItems(rejected=tuple(rejected), stored=tuple(stored))
+        return stored
+
+    def store_node(
+        self,
+        content: str,
+        *,
+        owner: OwnerKey,
+        node_id: str | None = None,
+        evidence_refs: Iterable[str] = (),
+        **arguments: Any,
+    ) -> Stored:
+        """Store a structured memory without a source event of its own."""
+        shard = self._store.writer(owner)
+        generation = shard.writing_generation()
+        draft = draft_node(
+            check_arguments(content, settings=self._settings, **arguments),
+            owner=owner,
+            now=self._clock(),
+            node_id=_uuid(node_id, "node_id") if node_id is not None else self._new_id(),
+            evidence_refs=tuple(_uuid(ref, "evidence_refs") for ref in evidence_refs),
+            link_entities=self._settings.link_entities,
+        )
+        vector = self._embed(draft)
+        return _stored(draft, shard.submit(admission_of(draft, vector=vector, generation=generation)))
+
+    def store_edge(
+        self,
+        source_id: str,
+        target_id: str,
+        edge_type: str,
+        *,
+        owner: OwnerKey,
+        confidence: float = 0.5,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Store an edge between two memories of one owner and return its id."""
+        shard = self._store.writer(owner)
+        now = self._clock()
+        start, end = instant(valid_from, "valid_from"), instant(valid_to, "valid_to")
+        if end is not None and (start is None or end <= start):
+            raise InvalidRequest(argument="valid_to", given=valid_to, allowed="a time after an explicit valid_from")
+        if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+            raise InvalidRequest(argument="confidence", given=confidence, allowed="a number from 0 to 1")
+        for name, node_id in (("source_id", source_id), ("target_id", target_id)):
+            if self._store.record(owner, EntryKind.NODE, _uuid(node_id, name)) is None:
+                raise NotFound(kind="node", id=node_id)
+        edge = Edge(
+            id=self._new_id(),
+            source_id=source_id,
+            target_id=target_id,
+            edge_type=one_of(EdgeType, edge_type, "edge_type"),
+            confidence=float(confidence),
+            created_at=now,
+            valid_from=start or now,
+            valid_to=end,
+            metadata=None if metadata is None else dict(metadata),
+        )
+        shard.submit(Admission(owner, (edge_entry(edge),), shard.writing_generation())).result()
+        return edge.id
+
+    def _drafts(
+        self, items: Iterable[Any], owner: OwnerKey, common: Mapping[str, Any], rejected: list[InvalidRequest]
+    ) -> Iterator[Draft]:
+        for position, item in enumerate(items):
+            try:
+                yield self._item(item, position, owner, common)
+            except InvalidRequest as error:
+                rejected.append(_named(error, position))
+
+    def _item(self, item: Any, position: int, owner: OwnerKey, common: Mapping[str, Any]) -> Draft:
+        if isinstance(item, Mapping):
+            arguments = {**common, **item}
+            if "content" not in arguments:
+                raise InvalidRequest(argument="content", given="nothing", allowed="the memory's text")
+            content = arguments.pop("content")
+        else:
+            content, arguments = item, dict(common)
+        try:
+            return self._draft(content, owner=owner, item=position, **arguments)
+        except TypeError as error:
+            raise InvalidRequest(
+                argument="item", given=str(error), allowed="the keyword arguments of store()"
+            ) from None
+
+    def _draft(self, content: str, *, owner: OwnerKey, item: int | None, **arguments: Any) -> Draft:
+        return draft_memory(
+            check_arguments(content, settings=self._settings, item=item, **arguments),
+            owner=owner,
+            now=self._clock(),
+            new_id=self._new_id,
+            link_entities=self._settings.link_entities,
+        )
+
+    def _embed(self, draft: Draft) -> bytes | None:
+        text = draft.text
+        if text is None:
+            return None
+        return self._encoder.embed_documents([text])[0].astype(np.dtype("<f4"), copy=False).tobytes()
+
+
+def _stored(draft: Draft, future: Future[Appended]) -> Stored:
+    appended = future.result()
+    event_id = None if draft.event is None else draft.event.id
+    return Stored(node_id=draft.node.id, event_id=event_id, sequence=appended.rows[-1].seq)
+
+
+def _named(error: InvalidRequest, position: int) -> InvalidRequest:
+    if error.fields.get("item") is None:
+        error.fields["item"] = position
+    return error
+
+
+def _uuid(value: Any, argument: str) -> str:
+    text = check_text(value, argument).lower()
+    if not _UUID.fullmatch(text):
+        raise InvalidRequest(
+            argument=argument, given=value, allowed="a UUID such as 6f1d8e7b-d38e-420a-bde5-0343aa5915c4"
+        )
+    return text

@@ -1,0 +1,146 @@
+"""Session context: the turns around the best hits (digest a section 3.5).
+
+::
+
+    ranked list ─► the first top_k rows that have a session ─► their neighbours, from storage
+                                                                   │
+    ranked list ◄── neighbours at the trigger's score × decay ◄────┘
+
+A turn is often only understood with the turn before it, and a neighbour of a good hit is rarely found
+by its own words. Triggers keep the scores they came with, so context does not feed on context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.enums import Adjustment, Path
+from prme_ray.model.settings.packing import PackingSettings
+from prme_ray.model.tables import codes, ints
+from stages.columns import Rows, flat, positions, relevance
+from stages.lineage import Expanded, Inheritance
+
+__all__ = ["expand_session", "session_triggers"]
+
+_RANK_FUSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What the triggers offer their neighbours: parallel arrays, by trigger rank, then offset.
+
+    ``target`` is the neighbour's row (new memories after the known ones), ``origin`` the trigger's.
+    """
+
+    target: Rows
+    origin: Rows
+    decay: npt.NDArray[np.float64]
+    offset: Rows
+
+
+def session_triggers(scored: pa.Table, *, packing: PackingSettings) -> pa.Table:
+    """Return the hits whose sessions are opened: ``trigger_id``, ``session_id``, ``scope`` in rank order."""
+    rows = pa.array(_trigger_rows(scored, packing))
+    return pa.table(
+        {
+            "trigger_id": flat(scored, "node_id").take(rows),
+            "session_id": flat(scored, "session_id").take(rows),
+            "scope": flat(scored, "scope").take(rows),
+        }
+    )
+
+
+def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSettings) -> Expanded:
+    """Bring in the neighbours of the triggers.
+
+    A neighbour that is not in the list is added on SESSION_CONTEXT alone. One that is gains that path
+    and takes the decayed score with the trigger's lineage where that is larger than its own. With
+    ``session_context_packing`` set, joining counts as a path, and neighbours that are no triggers
+    keep a link to their first trigger.
+
+    Args:
+        scored: SCORED, best first.
+        windows: NODE columns, ``trigger_id`` and ``offset`` (turns from the trigger; 0 is ignored), in
+            any order. Of eligible memories only: the storage checks owner, scope and lifecycle.
+        packing: Window, number of triggers and decays.
+    """
+    triggers = _trigger_rows(scored, packing)
+    if not len(triggers) or not windows.num_rows:
+        return Expanded(scored)
+    node_ids = flat(scored, "node_id")
+    rank = positions(flat(windows, "trigger_id"), node_ids.take(pa.array(triggers)))
+    offset = ints(windows, "offset")
+    order = np.lexsort((offset, rank))
+    order = order[(rank[order] >= 0) & (offset[order] != 0)]
+    if not len(order):
+        return Expanded(scored)
+    target, new = _targets(flat(windows, "node_id").take(pa.array(order)), node_ids)
+    origin = triggers[rank[order]]
+    offers = _Offers(target, origin, _decays(scored, packing)[origin], offset[order])
+
+    state = Inheritance(scored, windows, order[new], Path.SESSION_CONTEXT)
+    counted = packing.session_context_packing is not None
+    np.maximum.at(state.context, target, relevance(scored)[origin])
+    state.join(np.unique(target), count=counted)
+    if counted:
+        _link(state, offers, triggers, node_ids)
+    _take_best(state, offers, known=scored.num_rows)
+    return state.finish(Adjustment.SESSION_DECAY)
+
+
+def _trigger_rows(scored: pa.Table, packing: PackingSettings) -> Rows:
+    if packing.session_context_window <= 0:
+        return np.empty(0, dtype=np.int64)
+    best = flat(scored, "session_id").slice(0, packing.session_context_top_k)
+    return np.flatnonzero(best.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _decays(scored: pa.Table, packing: PackingSettings) -> npt.NDArray[np.float64]:
+    """Return the decay of each row's score as a trigger: fused scores may have their own."""
+    plain = packing.session_context_score_decay
+    fused = packing.session_context_rank_fusion_score_decay
+    return np.where(codes(scored, "formula_version") == _RANK_FUSION, plain if fused is None else fused, plain)
+
+
+def _targets(neighbours: pa.Array, node_ids: pa.Array) -> tuple[Rows, Rows]:
+    """Return each neighbour's row, new memories after the n known ones, and where each new one is first seen."""
+    target = positions(neighbours, node_ids)
+    unknown = np.flatnonzero(target < 0)
+    if not len(unknown):
+        return target, unknown
+    encoded = neighbours.take(pa.array(unknown)).dictionary_encode()
+    slots = encoded.indices.to_numpy().astype(np.int64)
+    target[unknown] = slots + len(node_ids)
+    first = np.empty(len(encoded.dictionary), dtype=np.int64)
+    first[slots[::-1]] = unknown[::-1]
+    return target, first
+
+
+def _take_best(state: Inheritance, offers: _Offers, known: int) -> None:
+    """Let each row take its largest offer where it beats its own score; of equal offers the first trigger's."""
+    values = state.scores[offers.origin] * offers.decay
+    best = np.full(len(state.scores), -np.inf)
+    np.maximum.at(best, offers.target, values)
+    beats = best > state.scores
+    beats[known:] = True
+    winners = np.flatnonzero((values == best[offers.target]) & beats[offers.target])[::-1]
+    chosen = np.full(len(best), -1, dtype=np.int64)
+    # Written back to front, so the first of equal offers is the one that stays.
+    chosen[offers.target[winners]] = winners
+    rows = np.flatnonzero(chosen >= 0)
+    offer = chosen[rows]
+    state.inherit(rows, offers.origin[offer], values[offer], offers.decay[offer])
+
+
+def _link(state: Inheritance, offers: _Offers, triggers: Rows, node_ids: pa.Array) -> None:
+    """Record the first trigger and the distance on neighbours that are no triggers themselves."""
+    first = np.full(len(state.scores), -1, dtype=np.int64)
+    first[offers.target[::-1]] = np.arange(len(offers.target) - 1, -1, -1)
+    first[triggers] = -1
+    unlinked = first < 0
+    state.trigger_ids = node_ids.take(pa.array(offers.origin[first], mask=unlinked))
+    state.offsets = pa.array(offers.offset[first].astype(np.int32), mask=unlinked)

@@ -1,0 +1,209 @@
+"""Stage 3: the channels' answers become one candidate table (RFC-0005 §4, digest a section 4).
+
+::
+
+    graph ──┐
+    vector ─┼─ same id, one row: paths joined, each signal's maximum ──► CANDIDATE
+    lexical ┤        (BM25 normalised over its own result set first)
+    pinned ─┘
+
+Rows stand in first-seen order (graph, vector, lexical, pinned); scoring sorts them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.enums import Path
+from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.tables import CANDIDATE, NODE, floats, ints
+from stages.columns import Rows, batch, flat, positions
+
+__all__ = ["append_lexical", "append_new", "merge", "merge_max_signals", "merge_term_sets", "normalise_bm25"]
+
+_SIGNALS = ("semantic_score", "lexical_score", "graph_proximity")
+_TERM_HITS = pa.schema(
+    [
+        pa.field("node_id", pa.string(), nullable=False),
+        pa.field("signal", pa.float64(), nullable=False),
+        pa.field("bm25", pa.float64(), nullable=False),
+    ]
+)
+
+
+def normalise_bm25(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return ``(s - min) / (max - min)`` over one result set of shape (n,).
+
+    A single hit, or equal scores, give 1.0. The weakest hit of a set gets 0.0 and is still on the
+    channel. Raw BM25 has no upper bound and depends on the corpus, so it never reaches scoring.
+    """
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    if low == high:
+        return np.ones(len(scores))
+    normalised: npt.NDArray[np.float64] = (scores - low) / (high - low)
+    return normalised
+
+
+def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table, *, nodes: pa.Table) -> pa.Table:
+    """Join the four channels by node id.
+
+    Args:
+        graph: CHANNEL, proximities 1.0, 0.7 or 0.4.
+        vector: CHANNEL, cosines. Maxima start from 0, so a negative cosine becomes 0.
+        lexical: CHANNEL, raw BM25, normalised here over all hits, resolvable or not.
+        pinned: CHANNEL; only the ids count.
+        nodes: NODE, at least every resolvable memory, one row an id. Other ids are dropped: the
+            index was ahead of, or behind, the snapshot.
+
+    Returns:
+        CANDIDATE in first-seen order.
+    """
+    tables = (graph, vector, lexical, pinned)
+    encoded = pa.concat_arrays([flat(table, "node_id") for table in tables]).dictionary_encode()
+    slots = encoded.indices.to_numpy().astype(np.int64)
+    signals = np.zeros((3, len(encoded.dictionary)))
+    paths = np.zeros(len(encoded.dictionary), dtype=np.int16)
+    start = 0
+    for table, path, row in zip(
+        tables, (Path.GRAPH, Path.VECTOR, Path.LEXICAL, Path.PINNED), (2, 0, 1, -1), strict=True
+    ):
+        here = slots[start : start + table.num_rows]
+        start += table.num_rows
+        paths[here] |= path.bit
+        if row >= 0:
+            values = floats(table, "signal")
+            np.maximum.at(signals[row], here, normalise_bm25(values) if path is Path.LEXICAL else values)
+    where = positions(encoded.dictionary, flat(nodes, "node_id"))
+    seen = np.flatnonzero(where >= 0)
+    return _candidates(nodes, where[seen], paths[seen], signals[:, seen])
+
+
+def merge_term_sets(term_sets: Sequence[pa.Table]) -> pa.Table:
+    """Join the hit lists of separate keyword searches (digest a section 3.7).
+
+    Each set is normalised on its own, since BM25 of different searches cannot be compared. A node
+    keeps its largest normalised value; of equal values the first set's.
+
+    Returns:
+        ``node_id``, ``signal`` (normalised) and ``bm25`` (that hit's raw score), first seen first.
+    """
+    if not term_sets:
+        return _TERM_HITS.empty_table()
+    encoded = pa.concat_arrays([flat(table, "node_id") for table in term_sets]).dictionary_encode()
+    slots = encoded.indices.to_numpy().astype(np.int64)
+    raw = np.concatenate([floats(table, "signal") for table in term_sets])
+    values = np.concatenate([normalise_bm25(floats(table, "signal")) for table in term_sets])
+    best = np.full(len(encoded.dictionary), -np.inf)
+    np.maximum.at(best, slots, values)
+    winners = np.flatnonzero(values == best[slots])[::-1]
+    first = np.empty(len(best), dtype=np.int64)
+    # Written back to front, so the first winner of a node is the one that stays.
+    first[slots[winners]] = winners
+    return pa.Table.from_arrays([encoded.dictionary, pa.array(best), pa.array(raw[first])], schema=_TERM_HITS)
+
+
+def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes: pa.Table) -> tuple[pa.Table, int]:
+    """Append the memories that only a keyword or entity scan found (digest a sections 3.7 and 4).
+
+    Args:
+        candidates: CANDIDATE; its rows stay unchanged, also where a scan found them again.
+        term_sets: One CHANNEL table of raw BM25 a search.
+        nodes: NODE, at least every resolvable hit.
+
+    Returns:
+        The longer table and how many rows were added.
+    """
+    hits = merge_term_sets(term_sets)
+    if not hits.num_rows:
+        return candidates, 0
+    ids = flat(hits, "node_id")
+    where = positions(ids, flat(nodes, "node_id"))
+    new = np.flatnonzero((where >= 0) & (positions(ids, flat(candidates, "node_id")) < 0))
+    if not len(new):
+        return candidates, 0
+    signals = np.zeros((3, len(new)))
+    signals[1] = floats(hits, "signal")[new]
+    paths = np.full(len(new), Path.LEXICAL.bit, dtype=np.int16)
+    found = _candidates(nodes, where[new], paths, signals)
+    return pa.concat_tables([candidates, found]).combine_chunks(), len(new)
+
+
+def append_new(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Table:
+    """Append what alternate queries found and ``first`` lacks, in the order of the passes (§7.6 new_only)."""
+    joined = pa.concat_tables([first, *alternates]).combine_chunks()
+    firsts = _first_rows(_encode(joined))
+    return first if len(firsts) == first.num_rows else joined.take(pa.array(firsts))
+
+
+def merge_max_signals(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Table:
+    """Join query passes: paths united, each signal's maximum (digest a section 7.6 max_signals).
+
+    Args:
+        first: CANDIDATE of the question itself.
+        alternates: CANDIDATE of each alternate query; all read at the same snapshot.
+
+    Returns:
+        CANDIDATE in first-seen order; ``path_count`` is the number of different paths.
+
+    Raises:
+        InvalidRequest: a signal is not finite, or one id has two different node records.
+    """
+    if not alternates:
+        return first
+    joined = pa.concat_tables([first, *alternates]).combine_chunks()
+    encoded = _encode(joined)
+    slots = encoded.indices.to_numpy().astype(np.int64)
+    firsts = _first_rows(encoded)
+    _same_records(joined, np.flatnonzero(firsts[slots] != np.arange(len(slots))), firsts[slots])
+    signals = np.full((3, len(firsts)), -np.inf)
+    for row, name in enumerate(_SIGNALS):
+        values = floats(joined, name)
+        if not np.isfinite(values).all():
+            raise InvalidRequest(argument=name, given=float(values[~np.isfinite(values)][0]), allowed="a finite number")
+        np.maximum.at(signals[row], slots, values)
+    paths = np.zeros(len(firsts), dtype=np.int16)
+    np.bitwise_or.at(paths, slots, ints(joined, "paths").astype(np.int16))
+    return _candidates(joined, firsts, paths, signals)
+
+
+def _encode(table: pa.Table) -> Any:
+    return flat(table, "node_id").dictionary_encode()
+
+
+def _first_rows(encoded: Any) -> Rows:
+    """Return the first row of every dictionary entry; ascending, as the dictionary is in that order."""
+    slots = encoded.indices.to_numpy().astype(np.int64)
+    firsts = np.empty(len(encoded.dictionary), dtype=np.int64)
+    firsts[slots[::-1]] = np.arange(len(slots) - 1, -1, -1)
+    return firsts
+
+
+def _same_records(joined: pa.Table, repeats: Rows, originals: Rows) -> None:
+    nodes = batch(joined, NODE.names)
+    again = nodes.take(pa.array(repeats))
+    before = nodes.take(pa.array(originals[repeats]))
+    if again.equals(before):
+        return
+    differ = next(row for row in range(len(repeats)) if not again.slice(row, 1).equals(before.slice(row, 1)))
+    raise InvalidRequest(
+        argument="alternates",
+        given=f"two different records of memory {again.column(0)[differ].as_py()}",
+        allowed="query passes that all read the same snapshot",
+    )
+
+
+def _candidates(
+    nodes: pa.Table, rows: Rows, paths: npt.NDArray[np.int16], signals: npt.NDArray[np.float64]
+) -> pa.Table:
+    """Return CANDIDATE rows from rows of a table with NODE columns and signals of shape (3, n)."""
+    taken = batch(nodes, NODE.names).take(pa.array(rows))
+    counts = np.bitwise_count(paths).astype(np.int16)
+    added = [pa.array(paths), pa.array(counts), *(pa.array(row) for row in signals)]
+    return pa.Table.from_arrays([*taken.columns, *added], schema=CANDIDATE)

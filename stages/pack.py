@@ -1,0 +1,266 @@
+"""Stage 6: choose the records that fit the budget, best first, and write the context.
+
+RFC §8, digest b §1. A record is packed whole at one representation level or not at all. The
+tokenizer's count of the finished string is authoritative and checked before it is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from prme_ray.model.errors import PrmeRayError
+from prme_ray.model.settings import PackingSettings
+from prme_ray.model.settings.packing import MinFidelity
+from prme_ray.model.tables import ints, texts
+from stages.costs import Line, LineCosts
+from stages.fold import Folding
+from stages.layout import Layout
+from stages.render import SECTIONS, has_references, section_codes
+from stages.render_record import LEVELS, TEXT_LEVELS
+from stages.tiers import GUARANTEED, INSTRUCTION, REQUIRED, priority_order, tier_codes
+
+__all__ = ["Packed", "levels_allowed", "pack"]
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The packed context and an account of every record offered to it.
+
+    Attributes:
+        context: The exact string counted; no line break at its end.
+        sections: Section -> node ids in line order; order of sections as in the context.
+        included: Node ids in packing order.
+        levels: Packed id -> representation level.
+        token_costs: Packed id -> tokens of its line.
+        excluded: (id, reason) in the order decided; ``budget``, ``no_text``, ``folded`` or
+            ``notice_did_not_fit``.
+        tokens_used: Tokens of ``context``.
+        budget_remaining: What is left of the budget after overhead and context.
+        coverage_notice: The notices in the context; ``None`` for none.
+        context_guidance: The guidance in the context; ``None`` where it was not asked for or did not fit.
+        references: ``m1`` … -> id of packed records, where the format shows them.
+        budget_overflow: Instructions, pins, tasks and intents left out for the budget (decision 9).
+    """
+
+    context: str
+    sections: dict[str, list[str]]
+    included: list[str]
+    levels: dict[str, str]
+    token_costs: dict[str, int]
+    excluded: list[tuple[str, str]]
+    tokens_used: int
+    budget_remaining: int
+    coverage_notice: str | None
+    context_guidance: str | None
+    references: dict[str, str]
+    budget_overflow: list[str]
+
+
+def pack(
+    selected: pa.Table,
+    *,
+    packing: PackingSettings,
+    token_budget: int,
+    min_fidelity: MinFidelity,
+    costs: LineCosts,
+    notices: Sequence[str] = (),
+    guidance: str | None = None,
+    required: Sequence[str] = (),
+) -> Packed:
+    """Pack selected records into the token budget.
+
+    Args:
+        selected: ``SCORED`` rows in rank order; of rows with one id the first counts.
+        packing: Format, ordering, folding, overhead.
+        token_budget: Tokens the caller can spend, overhead included; 0 packs nothing.
+        min_fidelity: Lowest representation level allowed.
+        costs: Renders and counts lines.
+        notices: Lines that must stand in the context; where they do not fit, nothing is packed.
+        guidance: Line on how to read the records; added only where it fits beside them.
+        required: Ids tried before all others, in this order, and never folded away.
+
+    Returns:
+        The context and its account.
+
+    Raises:
+        PrmeRayError: the finished context is over the budget: the tokenizer does not count line by line.
+    """
+    table, ids = _first_of_each(selected)
+    available = max(0, token_budget - packing.overhead_tokens)
+    id_rank = _ranks(ids)
+    numbered = has_references(packing.context_format, citations=packing.context_citations)
+    references = [f"m{rank + 1}" for rank in id_rank.tolist()] if numbered else None
+    levels = levels_allowed(packing.context_format, min_fidelity)
+    ladder = _Ladder(table, costs, levels=levels, references=references)
+    links = _session_links(table, ids) if packing.session_context_packing else {}
+
+    tiers = tier_codes(table, triggers={row: trigger for row, (trigger, _) in links.items()})
+    blank = np.array([line.blank for line in ladder.full], np.bool_)
+    if levels[-1] not in TEXT_LEVELS:
+        blank[:] = False
+    position = {node_id: place for place, node_id in enumerate(required)}
+    tiers[[row for row, node_id in enumerate(ids) if node_id in position]] = REQUIRED
+    order = priority_order(
+        table,
+        tiers=tiers,
+        ordering=packing.multipath_ordering,
+        tokens=ladder.tokens,
+        packable=~blank,
+        id_rank=id_rank,
+    ).tolist()
+    first = sorted((row for row in order if ids[row] in position), key=lambda row: position[ids[row]])
+    order = first + order[len(first) :]
+
+    layout = Layout(
+        costs,
+        available=available,
+        context_format=packing.context_format,
+        citations=packing.context_citations,
+        notices=notices,
+        sections=section_codes(table).tolist(),
+        links=links if packing.session_context_packing == "adjacent" else {},
+    )
+    reasons: dict[int, str]
+    if layout.notices_fit():
+        folds = packing.fold_repeated_text and packing.context_format == "reader"
+        folding = Folding(table) if folds else None
+        reasons = _fill(layout, ladder, order, blank.tolist(), folding or None, frozenset(first))
+        guided = guidance is not None and layout.add_guidance(guidance)
+        context, used = _checked(layout, costs, available)
+    else:
+        reasons = {row: "no_text" if blank[row] else "notice_did_not_fit" for row in order}
+        guided, context, used = False, "", 0
+
+    included = [ids[row] for row in layout.levels]
+    return Packed(
+        context=context,
+        sections={SECTIONS[section]: [ids[row] for row in rows] for section, rows in layout.sections()},
+        included=included,
+        levels={ids[row]: level for row, level in layout.levels.items()},
+        token_costs={ids[row]: layout.lines[row].tokens for row in layout.levels},
+        excluded=[(ids[row], reason) for row, reason in reasons.items()],
+        tokens_used=used,
+        budget_remaining=available - used,
+        coverage_notice="\n".join(notices) if notices and context else None,
+        context_guidance=guidance if guided else None,
+        references={references[row]: ids[row] for row in sorted(layout.levels)} if references else {},
+        budget_overflow=[
+            ids[row]
+            for row in order
+            if reasons.get(row) in ("budget", "notice_did_not_fit") and tiers[row] in (INSTRUCTION, GUARANTEED)
+        ],
+    )
+
+
+def levels_allowed(context_format: str, min_fidelity: str) -> tuple[str, ...]:
+    """Return the levels that are tried, richest first (digest b §1.4).
+
+    Reader lines exist only whole; ``prose`` equals ``full``.
+    """
+    if context_format == "reader" or min_fidelity == "prose":
+        return LEVELS[:1]
+    return LEVELS[: LEVELS.index(min_fidelity) + 1]
+
+
+class _Ladder:
+    """Every row's lines at the allowed levels; levels below full are rendered when first needed."""
+
+    def __init__(
+        self, table: pa.Table, costs: LineCosts, *, levels: tuple[str, ...], references: Sequence[str] | None
+    ) -> None:
+        self._table, self._costs, self._references = table, costs, references
+        self.levels = levels
+        self._lines: dict[str, list[Line]] = {}
+        self.full = self.lines(levels[0])
+        self.tokens = np.array([line.tokens for line in self.full], np.int64)
+
+    def lines(self, level: str) -> list[Line]:
+        if level not in self._lines:
+            self._lines[level] = self._costs.lines(self._table, level=level, references=self._references)
+        return self._lines[level]
+
+    def cheapest_from(self, order: list[int]) -> list[int]:
+        """Return, for each place of the order, the fewest tokens any record from there on can cost."""
+        least = self.tokens
+        for level in self.levels[1:]:
+            least = np.minimum(least, np.array([line.tokens for line in self.lines(level)], np.int64))
+        return np.minimum.accumulate(least[order][::-1])[::-1].tolist()  # type: ignore[no-any-return]
+
+
+def _fill(
+    layout: Layout,
+    ladder: _Ladder,
+    order: list[int],
+    blank: list[bool],
+    folding: Folding | None,
+    required: frozenset[int],
+) -> dict[int, str]:
+    """Pack greedily in this order; return the reason of each row left out."""
+    reasons: dict[int, str] = {}
+    full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
+    cheapest: list[int] | None = None
+    tried = 0
+    for tried, row in enumerate(order, 1):
+        if blank[row]:
+            reasons[row] = "no_text"
+        elif folding is not None and row not in required and folding.covered(row):
+            reasons[row] = "folded"
+        elif full[row].tokens <= layout.room and layout.add(row, full[row], richest):
+            if folding is not None:
+                for covered in folding.add(row):
+                    if covered not in required and not layout.in_window(covered) and layout.remove(covered):
+                        folding.remove(covered)
+                        reasons[covered] = "folded"
+        elif not any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
+            reasons[row] = "budget"
+            if cheapest is None:
+                cheapest = ladder.cheapest_from(order)
+            if tried < len(order) and cheapest[tried] > layout.room:
+                break
+    # Nothing from here on fits; only the reasons are still to be told apart.
+    for row in order[tried:]:
+        covered_by_packed = folding is not None and row not in required and folding.covered(row)
+        reasons[row] = "no_text" if blank[row] else "folded" if covered_by_packed else "budget"
+    return reasons
+
+
+def _checked(layout: Layout, costs: LineCosts, available: int) -> tuple[str, int]:
+    """Return the context and its authoritative token count."""
+    context = layout.context()
+    used = costs.count(context) if context else 0
+    if used > available:
+        raise PrmeRayError(detail=f"the packed context has {used} tokens, {available} are available; report this")
+    return context, used
+
+
+def _first_of_each(selected: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Return the first row of each id, and the ids."""
+    ids: list[str] = texts(selected, "node_id")
+    if len(set(ids)) == len(ids):
+        return selected, ids
+    first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+    rows = sorted(first.values())
+    return selected.take(pa.array(rows, pa.int64())), [ids[row] for row in rows]
+
+
+def _ranks(ids: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the place of each id among all ids in ascending order."""
+    ranks = np.empty(len(ids), np.int64)
+    ranks[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+    return ranks
+
+
+def _session_links(table: pa.Table, ids: list[str]) -> dict[int, tuple[int, int]]:
+    """Return row of a session neighbour -> (row of its trigger, offset), triggers still present only."""
+    triggers = texts(table, "session_trigger_id")
+    if not any(triggers):
+        return {}
+    row_of = {node_id: row for row, node_id in enumerate(ids)}
+    offsets = ints(table, "session_offset").tolist()
+    return {
+        row: (row_of[trigger], offsets[row]) for row, trigger in enumerate(triggers) if trigger and trigger in row_of
+    }

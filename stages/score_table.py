@@ -1,0 +1,159 @@
+"""What scoring returns: the candidates in rank order with the lineage of their scores (digest a §1.4, §6.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from prme_ray.model.enums import Adjustment, code
+from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, SCORED, floats, ints
+from stages.columns import batch
+from stages.current_update import Boost
+from stages.numeric import Floats
+
+__all__ = ["Scored", "channel_scores", "path_scores", "ranked", "update_ids"]
+
+_STEPS = SCORED.field("adjustments").type
+_NO_STEPS = pa.array([], ADJUSTMENT)
+_SCORE_FIELDS = list(SCORED)[len(CANDIDATE) :]
+_BEST_FIRST = [("score", "descending"), ("path", "descending"), ("id", "ascending")]
+_FULL_PATHS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Outcome of stage 5.
+
+    Attributes:
+        table: SCORED table, best first.
+        current_state: The question was scored as one about the present state.
+        update_ids: Sorted ids of the candidates with update wording.
+        applied: The six additive weights and ``recency_lambda`` after every shift.
+    """
+
+    table: pa.Table
+    current_state: bool
+    update_ids: tuple[str, ...]
+    applied: dict[str, float]
+
+
+def channel_scores(candidates: pa.Table) -> tuple[Floats, Floats]:
+    """Return cosine and normalised BM25, a value a row.
+
+    Raises:
+        InvalidRequest: NaN or infinity in a channel score, which no order can be made from.
+    """
+    semantic, lexical = floats(candidates, "semantic_score"), floats(candidates, "lexical_score")
+    for name, values in (("semantic_score", semantic), ("lexical_score", lexical)):
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise InvalidRequest(
+                argument=f"{name} of {candidates.column('node_id')[row]}",
+                given=float(values[row]),
+                allowed="finite channel scores: check the encoder and the merged channel results",
+            )
+    return semantic, lexical
+
+
+def path_scores(candidates: pa.Table) -> Floats:
+    """Return path_count / 3, at most 1: it only breaks ties."""
+    return np.minimum(ints(candidates, "path_count") / _FULL_PATHS, 1.0)
+
+
+def update_ids(candidates: pa.Table, update_wording: npt.NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the sorted ids of the candidates with update wording."""
+    if not update_wording.any():
+        return ()
+    return tuple(sorted(candidates.column("node_id").filter(pa.array(update_wording)).to_pylist()))
+
+
+def ranked(
+    candidates: pa.Table,
+    *,
+    formula: int,
+    base: Floats,
+    boost: Boost,
+    path_score: Floats,
+    columns: Mapping[str, Any],
+) -> pa.Table:
+    """Return the SCORED table, sorted by (-composite, -path score, id).
+
+    Args:
+        candidates: CANDIDATE table, in any order.
+        formula: 1 weighted, 2 rank fusion.
+        base: Base scores, recorded in the lineage.
+        boost: The current-update step on top of them.
+        path_score: See :func:`path_scores`.
+        columns: Further lineage columns by SCORED name: NumPy or Arrow arrays in the order of
+            ``candidates``, or one number for every row. A nullable column that is missing is null.
+    """
+    rows = candidates.num_rows
+    nodes = batch(candidates, CANDIDATE.names)
+    keys = pa.RecordBatch.from_arrays(
+        [pa.array(boost.scores), pa.array(path_score), nodes.column("node_id")], names=["score", "path", "id"]
+    )
+    order = pc.sort_indices(keys, sort_keys=_BEST_FIRST)
+    place = order.to_numpy()
+    nodes = nodes.take(order)
+    ids = nodes.column("node_id")
+    values = {
+        "composite_score": boost.scores,
+        "context_relevance": 0.0,
+        "has_own_trace": True,
+        "formula_version": formula,
+        "base_score": base,
+        "trace_path": path_score,
+        **columns,
+    }
+    arrays = nodes.columns
+    constants: dict[tuple[Any, Any], pa.Array] = {}
+    for field in _SCORE_FIELDS:
+        value = values.get(field.name)
+        if field.name == "base_node_id":
+            arrays.append(ids)
+        elif field.name == "adjustments":
+            arrays.append(_steps(ids, boost=boost, place=place))
+        elif isinstance(value, np.ndarray):
+            arrays.append(pa.array(value[place]))
+        elif isinstance(value, pa.Array):
+            arrays.append(value.take(order))
+        else:
+            key = (field.type, value)
+            if key not in constants:
+                constants[key] = _constant(value, field.type, rows)
+            arrays.append(constants[key])
+    return pa.Table.from_arrays(arrays, schema=SCORED)
+
+
+def _constant(value: float | None, kind: Any, rows: int) -> pa.Array:
+    return pa.nulls(rows, kind) if value is None else pa.array(np.full(rows, value, kind.to_pandas_dtype()))
+
+
+def _steps(ids: Any, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:
+    """Return the ``adjustments`` column in rank order: a current-update step on the boosted rows."""
+    if not len(boost.rows):
+        return pa.ListArray.from_arrays(pa.array(np.zeros(len(place) + 1, np.int32)), _NO_STEPS, type=_STEPS)
+    coefficient = np.zeros(len(place))
+    coefficient[boost.rows] = boost.coefficients
+    coefficient = coefficient[place]
+    raised = coefficient > 0.0
+    count = int(raised.sum())
+    steps = pa.StructArray.from_arrays(
+        [
+            pa.array(np.full(count, code(Adjustment.CURRENT_UPDATE), np.int8)),
+            pa.array(coefficient[raised]),
+            ids.filter(pa.array(raised)),
+            pa.nulls(count, pa.float64()),
+        ],
+        fields=list(ADJUSTMENT),
+    )
+    offsets = np.concatenate(([0], np.cumsum(raised))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), steps, type=_STEPS)

@@ -1,0 +1,243 @@
+"""One shard: its log, its projections, its committer, and the owners it has in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from prme_ray.model.errors import EncoderMismatch, ReadOnlyStore
+from prme_ray.model.settings import StorageSettings
+from prme_ray.model.times import micros
+from storage.commit import GroupCommit
+from storage.log import Log
+from storage.projector import Projector
+from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
+from storage.residents import Residents
+from storage.sql_log import sqlite_log
+from storage.tables import EdgeTable, NodeTable
+from storage.view import OwnerState, OwnerView
+
+__all__ = ["LOG_FILE", "EncoderIdentity", "Shard"]
+
+LOG_FILE = "log.sqlite"
+"""Name of the log in a shard's folder; a shard exists once it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderIdentity:
+    """Which encoder makes the vectors (decision 14)."""
+
+    identity: str
+    model_name: str
+    dimension: int
+
+
+class Shard:
+    """Owner of one shard's files.
+
+    A writer appends through one committer thread: a write is acknowledged when it is durable in
+    the log *and* the resident owner it belongs to can be read with it. The LanceDB tables follow
+    in batches; until they have, the log's tail is read in their place.
+
+    Args:
+        path: Folder of the shard; created when missing and ``writable``.
+        number: Shard number.
+        settings: Storage settings.
+        encoder: Identity of the configured encoder.
+        residents: Memory shared by all shards of the process.
+        clock: Returns the current UTC time.
+        writable: Whether this process holds the shard's lock.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        number: int,
+        settings: StorageSettings,
+        encoder: EncoderIdentity,
+        residents: Residents,
+        clock: Callable[[], datetime],
+        writable: bool,
+    ) -> None:
+        self.path = path
+        self.number = number
+        self.writable = writable
+        self._settings = settings
+        self._encoder = encoder
+        self._residents = residents
+        self._apply_lock = threading.Lock()
+        self._load_lock = threading.Lock()
+        if writable:
+            path.mkdir(parents=True, exist_ok=True)
+        self.log: Log = sqlite_log(path / LOG_FILE, read_only=not writable)
+        self._generation = self._current_generation()
+        self.nodes = NodeTable.open(path / "nodes", dimension=encoder.dimension, read_only=not writable)
+        self.edges = EdgeTable.open(path / "edges", read_only=not writable)
+        self._clock = clock
+        self._epoch = 0
+        self.projector: Projector | None = None
+        self._committer: GroupCommit | None = None
+        if writable:
+            self._start_writing()
+
+    def _start_writing(self) -> None:
+        settings = self._settings
+        self.projector = Projector(
+            self.log,
+            self.nodes,
+            self.edges,
+            batch_rows=settings.projection_batch_rows,
+            idle_s=settings.projection_idle_s,
+            compact_after_fragments=settings.compact_after_fragments,
+            generation=self._generation or 1,
+        )
+        self.projector.catch_up()
+        self._epoch = self.log.begin_epoch()
+        self._committer = GroupCommit(
+            self.log,
+            epoch=self._epoch,
+            clock=self._clock,
+            on_commit=self._apply,
+            max_rows=settings.group_commit_rows,
+            queue_limit=settings.write_queue,
+            timeout_s=settings.write_timeout_s,
+        )
+
+    # -- encoder generation ---------------------------------------------------------------------
+
+    def _current_generation(self) -> int | None:
+        generations = self.log.generations()
+        return generations[-1].generation if generations else None
+
+    def stored_encoder(self) -> str | None:
+        """Return the identity of the encoder that made this shard's vectors, or ``None`` so far."""
+        generations = self.log.generations()
+        return generations[-1].identity if generations else None
+
+    def writing_generation(self) -> int:
+        """Return the generation new vectors belong to, registering the first one.
+
+        Raises:
+            EncoderMismatch: the shard's vectors come from another encoder.
+        """
+        stored = self.stored_encoder()
+        if stored is not None and stored != self._encoder.identity:
+            raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
+        if self._generation is None:
+            self._generation = self.log.register_generation(
+                self._encoder.identity,
+                self._encoder.model_name,
+                self._encoder.dimension,
+                created_at=micros(self._clock()),
+                epoch=self._epoch,
+            )
+        return self._generation
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def submit(self, admission: Admission) -> Future[Appended]:
+        """Queue a write; the future resolves when it is durable and visible."""
+        if self._committer is None:
+            raise ReadOnlyStore(path=str(self.path))
+        return self._committer.submit(admission)
+
+    def submit_operation(self, operation: Operation, *, wait: bool = False) -> bool:
+        """Queue a retrieval record for the next commit; return whether it was accepted."""
+        if self._committer is None:
+            return False
+        return self._committer.submit_operation(operation, wait=wait)
+
+    def _apply(self, appended: list[Appended]) -> None:
+        by_owner: dict[int, list[LogRow]] = defaultdict(list)
+        for item in appended:
+            by_owner[item.owner_no].extend(item.rows)
+        last = 0
+        with self._apply_lock:
+            for owner_no, rows in by_owner.items():
+                last = max(last, rows[-1].seq) if rows else last
+                state = self._residents.peek((self.number, owner_no))
+                if state is not None:
+                    state.apply([row for row in rows if row.seq > state.seq])
+        self._residents.trim()
+        if last and self.projector is not None:
+            self.projector.notify(last)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def owner_no(self, owner: OwnerKey) -> int | None:
+        """Return the owner's number, or ``None`` when the shard has never heard of them."""
+        return self.log.owner_no(owner)
+
+    def view(self, owner_no: int) -> OwnerView:
+        """Return the owner's newest committed state as an immutable view."""
+        key = (self.number, owner_no)
+        state = self._residents.get(key) or self._load(owner_no)
+        if not self.writable:
+            self._follow(state, owner_no)
+        return state.view()
+
+    def _follow(self, state: OwnerState, owner_no: int) -> None:
+        # A reading process is told nothing: it looks at the log before every answer.
+        with self._apply_lock:
+            if self.log.owner_seq(owner_no) > state.seq:
+                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=self.reading_generation()))
+
+    def reading_generation(self) -> int:
+        """Return the encoder generation whose vectors are read; 1 before the first vector."""
+        if self._generation is None:
+            self._generation = self._current_generation()
+        return self._generation or 1
+
+    def _load(self, owner_no: int) -> OwnerState:
+        with self._load_lock:
+            key = (self.number, owner_no)
+            state = self._residents.get(key)
+            if state is not None:
+                return state
+            self.nodes.refresh()
+            self.edges.refresh()
+            position = min(self.nodes.position, self.edges.position)
+            nodes = self.nodes.load(owner_no, upto=position)
+            state = OwnerState(
+                owner_no, dimension=self._encoder.dimension, lexical_dir=self._lexical_dir(owner_no, nodes.num_rows)
+            )
+            state.load(nodes, self.edges.load(owner_no, upto=position))
+            generation = self.reading_generation()
+            state.apply(self.log.read(after=position, owner_no=owner_no, generation=generation))
+            with self._apply_lock:
+                # Between the read above and this lock a commit may have passed the state by.
+                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=generation))
+                self._residents.put(key, state)
+            return state
+
+    def _lexical_dir(self, owner_no: int, documents: int) -> Path | None:
+        # Only the writer may open an index on disk for writing; readers rebuild theirs in memory.
+        if not self.writable or documents <= self._settings.lexical_ram_documents:
+            return None
+        return self.path / "lexical" / f"{owner_no:08d}"
+
+    # -- care -----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write everything committed to the LanceDB tables now."""
+        if self.projector is not None:
+            self.projector.flush()
+
+    def close(self) -> None:
+        """Stop writing, flush the projections and let go of the files."""
+        if self._committer is not None:
+            self._committer.close()
+        if self.projector is not None:
+            self.projector.close()
+        self.log.close()
+
+    def committer_state(self) -> dict[str, Any]:
+        """Return queue length, failures and broken mark of the committer, for health."""
+        return {} if self._committer is None else self._committer.state()

@@ -1,0 +1,340 @@
+"""The log in an SQL database, through SQLAlchemy Core; ``sqlite_log`` opens one in a file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Executable
+from sqlalchemy.exc import DBAPIError
+
+from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed, StoreCorrupt
+from storage import sql_statements as sql
+from storage.durable import make_folders
+from storage.log import Log
+from storage.records import (
+    Admission,
+    Appended,
+    EntryKind,
+    Generation,
+    LogRow,
+    Operation,
+    OperationRow,
+    OwnerKey,
+)
+from storage.sql_append import Batch, fence, write_batch
+from storage.sql_schema import check_schema, create_schema
+from storage.sqlite_engine import reading_engine, translated, writing_engine
+
+__all__ = ["SqlLog", "sqlite_log"]
+
+_KINDS = {kind.value: kind for kind in EntryKind}
+_CACHED_OWNERS = 65_536
+
+
+def sqlite_log(path: str | os.PathLike[str], *, read_only: bool = False) -> SqlLog:
+    """Open the log in the SQLite file ``path``.
+
+    Args:
+        path: The file. For writing, it and its folder are created when missing.
+        read_only: Open beside a writer, or after one that was killed; sees its last commit.
+
+    Raises:
+        InvalidRequest: ``read_only`` and there is no file.
+        StoreFormatTooNew: a newer prme-ray made the tables.
+        StoreCorrupt: the file is not a log.
+        StoreBusy: another process kept the database locked.
+    """
+    file = Path(path).absolute()
+    if read_only and not file.exists():
+        raise InvalidRequest(
+            argument="path", given=str(file), allowed="an existing log; open it for writing once to create it"
+        )
+    writer = None
+    if not read_only:
+        make_folders(file.parent)
+        writer = writing_engine(file)
+    log = SqlLog(path=str(file), reader=reading_engine(file, read_only=read_only), writer=writer)
+    try:
+        log.check()
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+class SqlLog(Log):
+    """A log behind two engines. Usable from any thread of the process that opened it, and only there.
+
+    Args:
+        path: Where the log is, for messages.
+        reader: Engine in autocommit mode: each statement sees the last commit.
+        writer: Engine whose transactions hold the write lock from their begin; none: read only.
+    """
+
+    def __init__(self, *, path: str, reader: Engine, writer: Engine | None) -> None:
+        self._path = path
+        self._reader = reader
+        self._writer = writer
+        self._pid = os.getpid()
+        self._closed = False
+        self._owners: dict[OwnerKey, int] = {}
+        self._dimensions: dict[int, int] = {}
+        # Every retrieval asks for the newest number, so that has a connection of its own, kept open.
+        self._poll_lock = threading.Lock()
+        self._poll: Connection | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the log is, for messages."""
+        return self._path
+
+    def check(self) -> None:
+        """Create the tables if this log may write and there are none; check their version.
+
+        Raises:
+            StoreFormatTooNew: a newer prme-ray made them.
+            StoreCorrupt: this is not a log.
+        """
+        if self._writer is None:
+            with self._reading() as connection:
+                check_schema(connection, path=self._path)
+        else:
+            with self._writing() as connection:
+                create_schema(connection, path=self._path)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def begin_epoch(self) -> int:
+        """Return a new epoch and fence earlier writers; see :class:`Log`."""
+        with self._writing() as connection:
+            epoch = int(connection.execute(sql.CURRENT_EPOCH).scalar_one()) + 1
+            connection.execute(sql.SET_EPOCH, {"epoch": str(epoch)})
+        return epoch
+
+    def append(
+        self,
+        admissions: Sequence[Admission],
+        *,
+        recorded_at: int,
+        epoch: int,
+        operations: Sequence[Operation] = (),
+    ) -> list[Appended]:
+        """Commit the batch in one durable transaction; see :class:`Log`."""
+        return self._write(admissions, operations, recorded_at=recorded_at, epoch=epoch).appended
+
+    def append_operations(self, operations: Sequence[Operation], *, recorded_at: int, epoch: int) -> list[int]:
+        """Commit operations and return their numbers; see :class:`Log`."""
+        return self._write((), operations, recorded_at=recorded_at, epoch=epoch).op_seqs
+
+    def register_generation(
+        self, identity: str, model_name: str, dimension: int, *, created_at: int, epoch: int
+    ) -> int:
+        """Return the generation of an encoder identity, registering a new one; see :class:`Log`."""
+        with self._writing() as connection:
+            fence(connection, epoch=epoch, path=self._path)
+            known = _generations(connection)
+            for generation in known:
+                if generation.identity == identity:
+                    if generation.dimension != dimension:
+                        raise InvalidRequest(argument="dimension", given=dimension, allowed=str(generation.dimension))
+                    return generation.generation
+            if dimension < 1:
+                raise InvalidRequest(argument="dimension", given=dimension, allowed="at least 1")
+            fresh = Generation(
+                generation=1 + max((generation.generation for generation in known), default=0),
+                identity=identity,
+                model_name=model_name,
+                dimension=dimension,
+                created_at=created_at,
+            )
+            connection.execute(
+                sql.ADD_GENERATION,
+                {name: getattr(fresh, name) for name in fresh.__slots__},
+            )
+        return fresh.generation
+
+    def _write(
+        self, admissions: Sequence[Admission], operations: Sequence[Operation], *, recorded_at: int, epoch: int
+    ) -> Batch:
+        with self._writing() as connection:
+            fence(connection, epoch=epoch, path=self._path)
+            batch = write_batch(
+                connection,
+                admissions,
+                operations,
+                recorded_at=recorded_at,
+                owners=self._owners,
+                dimensions=self._known_dimensions(connection, admissions),
+            )
+        self._remember(batch.owners)
+        return batch
+
+    def _known_dimensions(self, connection: Connection, admissions: Sequence[Admission]) -> dict[int, int]:
+        if any(admission.generation not in self._dimensions for admission in admissions):
+            self._dimensions = {found.generation: found.dimension for found in _generations(connection)}
+        return self._dimensions
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def generations(self) -> list[Generation]:
+        """Return every registered generation, oldest first."""
+        with self._reading() as connection:
+            return _generations(connection)
+
+    def last_seq(self) -> int:
+        """Return the number of the newest committed entry, 0 when there is none."""
+        with self._poll_lock:
+            self._check_usable()
+            try:
+                if self._poll is None:
+                    self._poll = self._reader.connect()
+                return int(self._poll.execute(sql.LAST_SEQ).scalar_one())
+            except (DBAPIError, sqlite3.Error) as error:
+                raise translated(error, path=self._path, writing=False) from error
+
+    def owner_no(self, owner: OwnerKey) -> int | None:
+        """Return the owner's number in this log, or ``None`` for an owner never written."""
+        self._check_usable()
+        number = self._owners.get(owner)
+        if number is None:
+            found = self._fetch(sql.OWNER_NO, tenant=owner.tenant, owner=owner.owner)
+            if not found:
+                return None
+            number = int(found[0][0])
+            self._remember({owner: number})
+        return number
+
+    def owners(self) -> list[tuple[int, OwnerKey]]:
+        """Return every owner with its number, by number."""
+        return [(number, OwnerKey(tenant, owner)) for number, tenant, owner in self._fetch(sql.OWNERS)]
+
+    def owner_seq(self, owner_no: int) -> int:
+        """Return the number of the owner's newest entry, 0 when there is none."""
+        return int(self._fetch(sql.OWNER_SEQ, owner_no=owner_no)[0][0])
+
+    def read(
+        self,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        owner_no: int | None = None,
+        generation: int | None = None,
+        limit: int | None = None,
+    ) -> list[LogRow]:
+        """Return entries with ``after < seq <= upto``, by ``seq``; see :class:`Log`."""
+        statement = sql.read_entries(
+            upto=upto is not None,
+            owner=owner_no is not None,
+            vector=generation is not None,
+            limit=limit is not None,
+        )
+        given = {"after": after, "upto": upto, "owner_no": owner_no, "generation": generation, "limit": limit}
+        return _rows(self._fetch(statement, **given))
+
+    def record(self, owner_no: int, kind: EntryKind, subject: str) -> LogRow | None:
+        """Return the owner's entry with that id (without vector), or ``None``."""
+        rows = _rows(self._fetch(sql.RECORD, owner_no=owner_no, kind=kind.value, subject=subject))
+        return rows[0] if rows else None
+
+    def counts(
+        self, *, upto: int | None = None, owner_no: int | None = None, generation: int | None = None
+    ) -> dict[str, int]:
+        """Return the number of entries by kind, and of one generation's vectors; see :class:`Log`."""
+        flags = {"upto": upto is not None, "owner": owner_no is not None}
+        given = {"upto": upto, "owner_no": owner_no, "generation": generation}
+        found = dict.fromkeys(_KINDS, 0)
+        found.update((kind, count) for kind, count in self._fetch(sql.count_kinds(**flags), **given))
+        if generation is not None:
+            found.update((name, count) for name, count in self._fetch(sql.count_vectors(**flags), **given))
+        return found
+
+    def operations(
+        self,
+        owner_no: int,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        op_type: str | None = None,
+        target: str | None = None,
+    ) -> list[OperationRow]:
+        """Return the owner's operations with ``op_seq > after``, by ``op_seq``."""
+        statement = sql.read_operations(op_type=op_type is not None, target=target is not None, limit=limit is not None)
+        given = {"owner_no": owner_no, "after": after, "limit": limit, "op_type": op_type, "target": target}
+        return [OperationRow(*row) for row in self._fetch(statement, **given)]
+
+    def operation(self, owner_no: int, target: str, *, op_type: str | None = None) -> OperationRow | None:
+        """Return the owner's only operation on ``target``, or ``None``; see :class:`Log`."""
+        found = self.operations(owner_no, target=target, op_type=op_type, limit=2)
+        if len(found) > 1:
+            raise StoreCorrupt(
+                path=self._path,
+                detail=f"several records about {target!r} ({found[0].op_type}, {found[1].op_type}); "
+                "give op_type, or read them all with operations()",
+            )
+        return found[0] if found else None
+
+    def close(self) -> None:
+        """Free connections and files. Repeatable; in a forked child it leaves the parent's alone."""
+        with self._poll_lock:
+            if self._closed or os.getpid() != self._pid:
+                return
+            self._closed = True
+            if self._poll is not None:
+                self._poll.close()
+        for engine in (self._reader, self._writer):
+            if engine is not None:
+                engine.dispose()
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _check_usable(self) -> None:
+        # SQLite connections must not be used across a fork: the child has to open the log itself.
+        if self._closed or os.getpid() != self._pid:
+            raise StoreClosed(path=self._path)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        self._check_usable()
+        try:
+            with self._reader.connect() as connection:
+                yield connection
+        except (DBAPIError, sqlite3.Error) as error:
+            raise translated(error, path=self._path, writing=False) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        self._check_usable()
+        if self._writer is None:
+            raise ReadOnlyStore(path=self._path)
+        try:
+            with self._writer.begin() as connection:
+                yield connection
+        except (DBAPIError, sqlite3.Error) as error:
+            raise translated(error, path=self._path, writing=True) from error
+
+    def _fetch(self, statement: Executable, **given: Any) -> Sequence[Any]:
+        with self._reading() as connection:
+            bound = {name: value for name, value in given.items() if value is not None}
+            return connection.execute(statement, bound).fetchall()
+
+    def _remember(self, owners: dict[OwnerKey, int]) -> None:
+        if len(self._owners) + len(owners) > _CACHED_OWNERS:
+            self._owners = {}
+        self._owners.update(owners)
+
+
+def _generations(connection: Connection) -> list[Generation]:
+    return [Generation(*row) for row in connection.execute(sql.GENERATIONS)]
+
+
+def _rows(found: Sequence[Any]) -> list[LogRow]:
+    return [
+        LogRow(seq, owner_no, _KINDS[kind], subject, payload, recorded_at, vector)
+        for seq, owner_no, kind, subject, payload, recorded_at, vector in found
+    ]

@@ -1,0 +1,139 @@
+"""Tables of a shard's log, in SQL that SQLite and PostgreSQL both take.
+
+Entries and vectors are append-only. A vector is a row of its own, so re-embedding adds a generation
+and rewrites nothing.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    insert,
+    inspect,
+    select,
+)
+
+from prme_ray.model.errors import StoreCorrupt, StoreFormatTooNew
+
+__all__ = [
+    "EPOCH",
+    "METADATA",
+    "SCHEMA_VERSION",
+    "check_schema",
+    "create_schema",
+    "entries",
+    "generations",
+    "meta",
+    "operations",
+    "owners",
+    "vectors",
+]
+
+SCHEMA_VERSION = 1
+"""Version of these tables, kept in ``meta``."""
+
+EPOCH = "writer_epoch"
+_SCHEMA = "schema_version"
+
+METADATA = MetaData()
+
+# SQLite makes a column the row number, which costs no index, only where it says INTEGER.
+_Number = BigInteger().with_variant(Integer, "sqlite")
+
+meta = Table("meta", METADATA, Column("key", String, primary_key=True), Column("value", Text, nullable=False))
+
+owners = Table(
+    "owners",
+    METADATA,
+    Column("owner_no", _Number, primary_key=True, autoincrement=False),
+    Column("tenant", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    UniqueConstraint("tenant", "owner"),
+)
+
+entries = Table(
+    "entries",
+    METADATA,
+    Column("seq", _Number, primary_key=True, autoincrement=False),
+    Column("owner_no", _Number, ForeignKey(owners.c.owner_no), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    # Subject first: one look-up by subject answers for a whole batch of many owners.
+    UniqueConstraint("subject", "owner_no", "kind"),
+    Index("entries_by_owner", "owner_no", "seq"),
+)
+
+generations = Table(
+    "generations",
+    METADATA,
+    Column("generation", _Number, primary_key=True, autoincrement=False),
+    Column("identity", Text, nullable=False, unique=True),
+    Column("model_name", Text, nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+vectors = Table(
+    "vectors",
+    METADATA,
+    Column("seq", _Number, ForeignKey(entries.c.seq), nullable=False),
+    Column("generation", _Number, ForeignKey(generations.c.generation), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("seq", "generation"),
+)
+
+operations = Table(
+    "operations",
+    METADATA,
+    Column("op_seq", _Number, primary_key=True, autoincrement=False),
+    Column("owner_no", _Number, ForeignKey(owners.c.owner_no), nullable=False),
+    Column("op_type", String, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    Index("operations_by_owner", "owner_no", "op_seq"),
+    Index("operations_by_target", "target", "owner_no", "op_seq"),
+)
+
+
+def create_schema(connection: Connection, *, path: str) -> None:
+    """Create the tables where there are none, inside the caller's transaction; else check them.
+
+    Raises:
+        StoreFormatTooNew: a newer prme-ray made the tables.
+        StoreCorrupt: the version cannot be read.
+    """
+    if not inspect(connection).has_table(meta.name):
+        METADATA.create_all(connection, checkfirst=False)
+        connection.execute(insert(meta), [{"key": _SCHEMA, "value": str(SCHEMA_VERSION)}, {"key": EPOCH, "value": "0"}])
+    check_schema(connection, path=path)
+
+
+def check_schema(connection: Connection, *, path: str) -> None:
+    """Check that the tables are there, in a version this code reads.
+
+    Raises:
+        StoreFormatTooNew: a newer prme-ray made the tables.
+        StoreCorrupt: they are missing or have no version.
+    """
+    if not inspect(connection).has_table(meta.name):
+        raise StoreCorrupt(path=path, detail="the log has no tables yet; open the store for writing once")
+    found = connection.execute(select(meta.c.value).where(meta.c.key == _SCHEMA)).scalar()
+    if found is None or not found.isdigit():
+        raise StoreCorrupt(path=path, detail=f"the log's schema version is {found!r}; restore it from a backup")
+    if int(found) > SCHEMA_VERSION:
+        raise StoreFormatTooNew(path=path, found=int(found), supported=SCHEMA_VERSION)

@@ -1,0 +1,113 @@
+"""The log's statements, built once each, so that SQLAlchemy compiles each once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Select, bindparam, func, insert, literal, null, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from storage.sql_schema import EPOCH, entries, generations, meta, operations, owners, vectors
+
+__all__ = [
+    "ADD_ENTRIES",
+    "ADD_GENERATION",
+    "ADD_OPERATIONS",
+    "ADD_OWNERS",
+    "ADD_VECTORS",
+    "CURRENT_EPOCH",
+    "GENERATIONS",
+    "KNOWN",
+    "LAST_OPERATION",
+    "LAST_OWNER",
+    "LAST_SEQ",
+    "OWNERS",
+    "OWNER_NO",
+    "OWNER_SEQ",
+    "RECORD",
+    "SET_EPOCH",
+    "count_kinds",
+    "count_vectors",
+    "read_entries",
+    "read_operations",
+]
+
+ADD_ENTRIES = insert(entries)
+ADD_GENERATION = insert(generations)
+ADD_OPERATIONS = insert(operations)
+ADD_OWNERS = insert(owners)
+ADD_VECTORS = insert(vectors)
+
+# Locks the row where a database has row locks, so that an old writer cannot slip in behind a new epoch.
+CURRENT_EPOCH = select(meta.c.value).where(meta.c.key == EPOCH).with_for_update()
+SET_EPOCH = update(meta).where(meta.c.key == EPOCH).values(value=bindparam("epoch"))
+
+LAST_SEQ = select(func.coalesce(func.max(entries.c.seq), 0))
+LAST_OPERATION = select(func.coalesce(func.max(operations.c.op_seq), 0))
+LAST_OWNER = select(func.coalesce(func.max(owners.c.owner_no), 0))
+
+OWNERS = select(owners.c.owner_no, owners.c.tenant, owners.c.owner).order_by(owners.c.owner_no)
+OWNER_NO = select(owners.c.owner_no).where(owners.c.tenant == bindparam("tenant"), owners.c.owner == bindparam("owner"))
+OWNER_SEQ = select(func.coalesce(func.max(entries.c.seq), 0)).where(entries.c.owner_no == bindparam("owner_no"))
+GENERATIONS = select(generations).order_by(generations.c.generation)
+KNOWN = select(entries.c.owner_no, entries.c.kind, entries.c.subject).where(
+    entries.c.subject.in_(bindparam("subjects", expanding=True))
+)
+RECORD = select(entries, null().label("vector")).where(
+    entries.c.owner_no == bindparam("owner_no"),
+    entries.c.kind == bindparam("kind"),
+    entries.c.subject == bindparam("subject"),
+)
+
+
+@cache
+def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Select[Any]:
+    """Return the statement of ``Log.read``; each flag adds the bound parameter of that meaning."""
+    statement = select(entries, vectors.c.vector if vector else null().label("vector"))
+    if vector:
+        of_generation = (vectors.c.seq == entries.c.seq) & (vectors.c.generation == bindparam("generation"))
+        statement = statement.select_from(entries.outerjoin(vectors, of_generation))
+    statement = statement.where(entries.c.seq > bindparam("after"), *_bounds(upto=upto, owner=owner))
+    statement = statement.order_by(entries.c.seq)
+    return statement.limit(bindparam("limit")) if limit else statement
+
+
+@cache
+def read_operations(*, op_type: bool, target: bool, limit: bool) -> Select[Any]:
+    """Return the statement of ``Log.operations``; flags as in :func:`read_entries`."""
+    statement = select(operations).where(
+        operations.c.owner_no == bindparam("owner_no"), operations.c.op_seq > bindparam("after")
+    )
+    if op_type:
+        statement = statement.where(operations.c.op_type == bindparam("op_type"))
+    if target:
+        statement = statement.where(operations.c.target == bindparam("target"))
+    statement = statement.order_by(operations.c.op_seq)
+    return statement.limit(bindparam("limit")) if limit else statement
+
+
+@cache
+def count_kinds(*, upto: bool, owner: bool) -> Select[Any]:
+    """Return the statement that counts entries by kind; flags as in :func:`read_entries`."""
+    return select(entries.c.kind, func.count()).where(*_bounds(upto=upto, owner=owner)).group_by(entries.c.kind)
+
+
+@cache
+def count_vectors(*, upto: bool, owner: bool) -> Select[Any]:
+    """Return the statement that counts one generation's vectors; flags as in :func:`read_entries`."""
+    statement: Select[Any] = select(literal("vectors"), func.count()).where(
+        vectors.c.generation == bindparam("generation")
+    )
+    if upto or owner:
+        statement = statement.select_from(vectors.join(entries)).where(*_bounds(upto=upto, owner=owner))
+    return statement
+
+
+def _bounds(*, upto: bool, owner: bool) -> list[ColumnElement[bool]]:
+    bounds: list[ColumnElement[bool]] = []
+    if upto:
+        bounds.append(entries.c.seq <= bindparam("upto"))
+    if owner:
+        bounds.append(entries.c.owner_no == bindparam("owner_no"))
+    return bounds

@@ -1,0 +1,182 @@
+"""The store: a catalog, its shards, and the lock that makes this process their only writer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+
+from prme_ray.model.errors import ReadOnlyStore, StoreClosed
+from prme_ray.model.settings import StorageSettings
+from storage.catalog import Catalog
+from storage.lock import ShardLocks
+from storage.records import Admission, Appended, EntryKind, LogRow, Operation, OwnerKey
+from storage.residents import Residents
+from storage.shard import LOG_FILE, EncoderIdentity, Shard
+from storage.view import OwnerView
+
+__all__ = ["Store"]
+
+
+class Store:
+    """Every owner's memories under one folder.
+
+    Args:
+        path: Folder of the store; created when missing and not ``read_only``.
+        settings: Storage settings; ``virtual_shards`` only counts when the store is created.
+        encoder: Identity of the configured encoder.
+        clock: Returns the current UTC time.
+        new_id: Returns a fresh UUID as text.
+        read_only: Open beside a writer; writes raise :class:`ReadOnlyStore`.
+
+    Raises:
+        StoreLocked: another writer holds the store.
+        StoreFormatTooNew: the store was written by a newer version.
+        StoreCorrupt: the folder is no store, or its files contradict each other.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        settings: StorageSettings,
+        encoder: EncoderIdentity,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], str],
+        read_only: bool = False,
+    ) -> None:
+        self.read_only = read_only
+        self._settings = settings
+        self._encoder = encoder
+        self._clock = clock
+        if read_only:
+            self.catalog = Catalog.open(path, read_only=True)
+        else:
+            self.catalog = Catalog.open_or_create(
+                path, virtual_shards=settings.virtual_shards, store_id=new_id(), created_at=clock()
+            )
+        self.path = self.catalog.path
+        self._locks: ShardLocks | None = None
+        if not read_only:
+            self._locks = ShardLocks.acquire(self.path, self.catalog.shards, now=clock())
+        self.residents = Residents(settings.resident_bytes)
+        self._shards: dict[int, Shard] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        try:
+            self._mismatch = self._find_mismatch()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- shards ---------------------------------------------------------------------------------
+
+    def shard_of(self, owner: OwnerKey) -> Shard | None:
+        """Return the owner's shard; ``None`` when a reader finds that it was never written."""
+        return self.shard(self.catalog.shard_of(owner))
+
+    def shard(self, number: int) -> Shard | None:
+        """Return a shard, opening it on first use."""
+        found = self._shards.get(number)
+        if found is not None:
+            return found
+        with self._lock:
+            if self._closed:
+                raise StoreClosed(path=str(self.path))
+            if number not in self._shards:
+                path = self.catalog.shard_path(number)
+                if self.read_only and not (self.catalog.shard_path(number) / LOG_FILE).exists():
+                    return None
+                self._shards[number] = Shard(
+                    path,
+                    number=number,
+                    settings=self._settings,
+                    encoder=self._encoder,
+                    residents=self.residents,
+                    clock=self._clock,
+                    writable=not self.read_only,
+                )
+            return self._shards[number]
+
+    def existing_shards(self) -> Iterator[Shard]:
+        """Yield every shard that has files, in number order."""
+        for number in self.catalog.shards:
+            if (self.catalog.shard_path(number) / LOG_FILE).exists():
+                found = self.shard(number)
+                if found is not None:
+                    yield found
+
+    def _find_mismatch(self) -> str | None:
+        for shard in self.existing_shards():
+            stored = shard.stored_encoder()
+            if stored is not None and stored != self._encoder.identity:
+                return stored
+        return None
+
+    @property
+    def mismatched_encoder(self) -> str | None:
+        """Identity of the encoder that made the stored vectors, where it is not the configured one."""
+        return self._mismatch
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def writer(self, owner: OwnerKey) -> Shard:
+        """Return the shard that takes this owner's writes.
+
+        Raises:
+            ReadOnlyStore: the store was opened for reading.
+        """
+        if self.read_only:
+            raise ReadOnlyStore(path=str(self.path))
+        shard = self.shard_of(owner)
+        if shard is None:
+            raise StoreClosed(path=str(self.path))
+        return shard
+
+    def submit(self, admission: Admission) -> Future[Appended]:
+        """Queue a write; the future resolves when it is durable and visible."""
+        return self.writer(admission.owner).submit(admission)
+
+    def submit_operation(self, owner: OwnerKey, operation: Operation, *, wait: bool = False) -> bool:
+        """Queue a retrieval record; return whether it will be persisted."""
+        if self.read_only:
+            return False
+        return self.writer(owner).submit_operation(operation, wait=wait)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def view(self, owner: OwnerKey) -> OwnerView | None:
+        """Return the owner's newest committed state, or ``None`` for an owner never heard of."""
+        shard = self.shard_of(owner)
+        number = None if shard is None else shard.owner_no(owner)
+        return None if shard is None or number is None else shard.view(number)
+
+    def record(self, owner: OwnerKey, kind: EntryKind, subject: str) -> LogRow | None:
+        """Return one of the owner's log entries, or ``None``."""
+        shard = self.shard_of(owner)
+        number = None if shard is None else shard.owner_no(owner)
+        return None if shard is None or number is None else shard.log.record(number, kind, subject)
+
+    # -- care -----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write everything committed to the LanceDB tables now."""
+        for shard in list(self._shards.values()):
+            shard.flush()
+
+    def close(self) -> None:
+        """Drain the write queues, flush, and release the locks. Closing twice is harmless."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            shards = list(self._shards.values())
+        try:
+            for shard in shards:
+                shard.close()
+            self.residents.clear()
+        finally:
+            if self._locks is not None:
+                self._locks.release()

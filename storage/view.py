@@ -1,0 +1,356 @@
+"""One owner in memory: a state that follows the log, and immutable views that readers search.
+
+::
+
+    log entries ──► OwnerState ──► OwnerView ──► vector, lexical, graph, pinned, session windows
+
+One writer applies, any number of threads read. What a view reads either grows behind the rows it
+knows or is replaced by something new, so a view never changes and never waits for the writer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
+from prme_ray.model.errors import InvalidRequest, StoreCorrupt
+from prme_ray.model.tables import CHANNEL, NODE, channel, take
+from storage.eligibility import Mask, eligible
+from storage.folded import Folded, Head
+from storage.graph import OwnerGraph
+from storage.lexical import LexicalIndex
+from storage.ordering import ordered
+from storage.records import EntryKind, Filters, LogRow
+from storage.sessions import SessionOrder
+from storage.tables import EDGE, EdgeTable, NodeTable, node_schema
+
+__all__ = ["SESSION_WINDOW", "OwnerState", "OwnerView"]
+
+SESSION_WINDOW = pa.schema(
+    [
+        *NODE,
+        pa.field("trigger_id", pa.string(), nullable=False),
+        pa.field("offset", pa.int32(), nullable=False),
+    ]
+)
+"""Session neighbours: the memory, whose neighbour it is and how many places away."""
+
+_KEPT_MASKS = 4
+_PINNABLE = [code(state) for state in PINNABLE_STATES]
+_CONTESTED = code(LifecycleState.CONTESTED)
+
+
+class OwnerView:
+    """An owner's memories at one sequence number, searchable from any thread.
+
+    Every channel takes the mask of :meth:`eligible` and answers with a ``CHANNEL`` table, best first,
+    cut by a total order. The mask belongs to the view it was asked from.
+
+    Args:
+        head: What the view is made of.
+    """
+
+    def __init__(self, head: Head) -> None:
+        self.seq = head.seq
+        """Sequence number of the owner's last entry in the view."""
+        self._head = head
+        self._graph = OwnerGraph(
+            head.vertices,
+            head.edges,
+            ids=head.ids,
+            edge_ids=head.edge_ids,
+            entities=head.entities[: head.entity_count],
+        )
+        # Made on first use. Two threads may make one twice; both are equal and either may stay.
+        self._nodes: pa.Table | None = None
+        self._sessions: SessionOrder | None = None
+        self._masks: dict[Filters, Mask] = {}
+
+    def __len__(self) -> int:
+        return len(self._head.memories)
+
+    @property
+    def nodes(self) -> pa.Table:
+        """The memories, a ``NODE`` table of one chunk in admission order."""
+        if self._nodes is None:
+            parts = self._head.parts
+            joined = parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks() if parts else None
+            self._nodes = NODE.empty_table() if joined is None else joined
+        return self._nodes
+
+    def eligible(self, filters: Filters) -> Mask:
+        """Return which memories a request may see; asking again for the same filters is free."""
+        mask = self._masks.get(filters)
+        if mask is None:
+            mask = eligible(self._head.vertices, self._head.memories, filters=filters)
+            # Replaced, never changed: other threads may be reading.
+            self._masks = {**dict(list(self._masks.items())[1 - _KEPT_MASKS :]), filters: mask}
+        return mask
+
+    def rows(self, ids: Any) -> npt.NDArray[np.int64]:
+        """Return the rows of these ids in ``nodes``, in the order given; unknown ids are left out.
+
+        Args:
+            ids: Strings, or an Arrow string array.
+        """
+        found = self._rows(ids)
+        return found[found >= 0]
+
+    def hydrate(self, ids: Any) -> pa.Table:
+        """Return the memories of these ids, in the order given; unknown ids are left out."""
+        return take(self.nodes, self.rows(ids))
+
+    def vector(self, query: npt.NDArray[np.float32], *, k: int, eligible: Mask) -> pa.Table:
+        """Return the nearest memories by exact cosine (RFC-0005 §4.2).
+
+        Args:
+            query: The question's unit vector, shape (dimension,).
+            k: Most rows to return.
+            eligible: Mask of the request.
+
+        Raises:
+            InvalidRequest: the question has another shape or is not finite.
+        """
+        ids = self._head.memory_ids
+        return self._channel(*self._head.vectors.search(query, k=k, allowed=eligible.rows, ids=ids))
+
+    def lexical(self, query: str, *, k: int, eligible: Mask) -> pa.Table:
+        """Return the best memories by BM25 for the words of ``query``, plain text (RFC-0005 §4.3)."""
+        allowed = None if eligible.whole else eligible.rows
+        return self._channel(*self._head.lexical.search(query, k=k, allowed=allowed, ids=self._head.memory_ids))
+
+    def graph(
+        self,
+        names: Sequence[str],
+        *,
+        hops: int,
+        k: int,
+        min_confidence: float,
+        eligible: Mask,
+        at: datetime | None = None,
+    ) -> pa.Table:
+        """Return the memories within reach of the named entities (RFC-0005 §4.1, decision 5).
+
+        Args:
+            names: Names in the question.
+            hops: Longest path, 1 to 3.
+            k: Most rows to return, cut by (-confidence, -creation, id).
+            min_confidence: Least confidence of an edge on a path.
+            eligible: Mask of the request; it holds for every memory on a path.
+            at: Instant at which edges must be valid; the filters' own when ``None``.
+
+        Raises:
+            InvalidRequest: ``hops`` is out of range.
+        """
+        vertices, proximity = self._graph.search(
+            names, hops=hops, k=k, min_confidence=min_confidence, eligible=eligible, at=at
+        )
+        return self._channel(self._head.vertices["row"][vertices], proximity)
+
+    def pinned(self, *, limit: int, eligible: Mask) -> pa.Table:
+        """Return pins, then tasks, then intents, each newest first and at most ``limit`` (decision 9).
+
+        A pin has the flag or a salience of 1. Only tentative and stable memories are looked up.
+        """
+        head, columns = self._head, self._head.vertices
+        live = eligible.rows & np.isin(columns["lifecycle"][head.memories], _PINNABLE)
+        kinds = columns["node_type"][head.memories]
+        groups = (
+            columns["pinned"][head.memories],
+            kinds == code(NodeType.TASK),
+            kinds == code(NodeType.INTENT),
+        )
+        found: list[int] = []
+        for group in groups:
+            rows = np.flatnonzero(live & group)
+            newest = -columns["created"][head.memories[rows]]
+            found.extend(rows[ordered(rows, [newest], ids=head.memory_ids)[: max(limit, 0)]].tolist())
+        rows = np.array(list(dict.fromkeys(found)), np.int64)
+        return self._channel(rows, np.ones(len(rows)))
+
+    def session_windows(self, triggers: pa.Table, *, window: int, eligible: Mask) -> pa.Table:
+        """Return the neighbours of each trigger in its session and scope (digest a §3.5).
+
+        Args:
+            triggers: Column ``trigger_id``; session and scope are the memory's own.
+            window: Places to each side, counted among eligible memories by (creation, id).
+            eligible: Mask of the request.
+
+        Returns:
+            A ``SESSION_WINDOW`` table: trigger by trigger, earliest first, offset 0 left out.
+        """
+        head = self._head
+        if self._sessions is None:
+            columns = head.vertices
+            self._sessions = SessionOrder(
+                columns["partition"][head.memories], columns["created"][head.memories], ids=head.memory_ids
+            )
+        names = np.array(triggers.column("trigger_id").to_pylist(), dtype=object)
+        found = self._rows(names.tolist())
+        known = found >= 0
+        which, rows, offsets = self._sessions.windows(found[known], window=window, allowed=eligible.rows)
+        table = self.nodes.take(pa.array(rows))
+        trigger = pa.array(names[known][which], pa.string())
+        return pa.Table.from_arrays([*table.columns, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
+
+    def contradictions(self, ids: Any) -> dict[str, str]:
+        """Return, for each contested memory among ``ids``, the one that contradicts it, if any."""
+        head = self._head
+        found: dict[str, str] = {}
+        for vertex in head.memories[self.rows(ids)].tolist():
+            other = self._graph.counterpart(vertex) if head.vertices["lifecycle"][vertex] == _CONTESTED else None
+            if other is not None:
+                found[head.ids[vertex]] = head.ids[other]
+        return found
+
+    def _rows(self, ids: Any) -> npt.NDArray[np.int64]:
+        """Return the row of each id, -1 for what is no memory of the view."""
+        names = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
+        known, count = self._head.vertex_of, len(self._head.vertices["row"])
+        vertices = np.array([known.get(name, count) for name in names], np.int64)
+        # A vertex at or past the count was admitted after this view.
+        return np.append(self._head.vertices["row"], -1)[np.minimum(vertices, count)]
+
+    def _channel(self, rows: npt.NDArray[np.int64], signals: npt.NDArray[np.float64]) -> pa.Table:
+        if not len(rows):
+            return CHANNEL.empty_table()
+        ids = self._head.memory_ids
+        return channel([ids[row] for row in rows.tolist()], signals)
+
+
+class OwnerState:
+    """Follows one owner's log entries and hands out views.
+
+    Args:
+        owner_no: Number of the owner in the log.
+        dimension: Length of a vector.
+        lexical_dir: Folder for the text index of a large owner; ``None`` keeps it in memory.
+    """
+
+    def __init__(self, owner_no: int, *, dimension: int, lexical_dir: Path | None = None) -> None:
+        self.owner_no = owner_no
+        self._node_schema = node_schema(dimension)
+        self._folded = Folded(dimension=dimension)
+        self._lexical = LexicalIndex(lexical_dir)
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._unindexed: list[tuple[int, str, str]] = []
+        self._unpublished = False
+        self._broken = False
+        self._closed = False
+        self._view = self._make_view()
+        self._nbytes = self._folded.nbytes
+
+    @property
+    def seq(self) -> int:
+        """Largest sequence number folded in."""
+        return self._seq
+
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes in memory."""
+        return self._nbytes
+
+    def load(self, nodes: pa.Table, edges: pa.Table, *, seq: int | None = None) -> None:
+        """Fold in an owner's rows of the node and edge projections, in sequence order.
+
+        The views follow with the next :meth:`apply` or :meth:`view`: a text index on disk may be ahead
+        of the projections and is compared only when the log's tail has been applied too.
+
+        Args:
+            nodes: Columns of :func:`storage.tables.node_schema`.
+            edges: Columns of :data:`storage.tables.EDGE`.
+            seq: Number up to which both hold everything; the largest of their rows when ``None``.
+
+        Raises:
+            StoreCorrupt: a node comes twice, or the state is no longer usable.
+        """
+        with self._lock:
+            last = [int(table.column("seq")[-1].as_py()) for table in (nodes, edges) if table.num_rows]
+            self._fold(nodes, edges, seq=max([self._seq, *last]) if seq is None else seq)
+
+    def apply(self, rows: Sequence[LogRow]) -> None:
+        """Fold in log entries and publish the new view; on return every channel finds them.
+
+        Entries at or below :attr:`seq` are already in and skipped; events change nothing but the
+        number. A closed state takes in nothing: its owner has left memory.
+
+        Raises:
+            InvalidRequest: an entry is another owner's.
+            StoreCorrupt: an entry cannot be read or a node comes twice, and nothing was folded in; or
+                an earlier call failed half-way, and the state must be made anew from the log.
+        """
+        foreign = next((row for row in rows if row.owner_no != self.owner_no), None)
+        if foreign is not None:
+            raise InvalidRequest(
+                argument="rows", given=f"owner {foreign.owner_no}", allowed=f"entries of owner {self.owner_no}"
+            )
+        with self._lock:
+            if self._closed:
+                return
+            new = [row for row in rows if row.seq > self._seq]
+            if new:
+                nodes = NodeTable.batch([row for row in new if row.kind is EntryKind.NODE], self._node_schema)
+                edges = EdgeTable.batch([row for row in new if row.kind is EntryKind.EDGE], EDGE)
+                self._fold(nodes, edges, seq=new[-1].seq)
+            self._publish()
+
+    def view(self) -> OwnerView:
+        """Return the newest view; the same object until something is applied."""
+        if self._unpublished:
+            with self._lock:
+                self._publish()
+        return self._view
+
+    def release(self) -> None:
+        """End the threads of the text index's writer; the next write starts them again."""
+        with self._lock:
+            self._lexical.release()
+
+    def close(self) -> None:
+        """Take in nothing more and let go of threads and files. Views handed out stay valid."""
+        with self._lock:
+            self._closed = True
+            self._lexical.release()
+
+    def _fold(self, nodes: pa.Table, edges: pa.Table, *, seq: int) -> None:
+        self._check_whole()
+        self._folded.check(nodes)
+        self._broken = True
+        if nodes.num_rows:
+            self._unindexed.extend(self._folded.add_nodes(nodes))
+        if nodes.num_rows or edges.num_rows:
+            self._folded.add_edges(edges)
+        self._seq = seq
+        self._unpublished = True
+        self._broken = False
+
+    def _publish(self) -> None:
+        if not self._unpublished:
+            return
+        self._check_whole()
+        self._broken = True
+        self._lexical.extend(self._unindexed)
+        self._unindexed = []
+        self._view = self._make_view()
+        self._nbytes = self._folded.nbytes
+        self._unpublished = False
+        self._broken = False
+
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise StoreCorrupt(
+                path=f"owner {self.owner_no} in memory",
+                detail="an earlier write was folded in only in part; load the owner from the log again",
+            )
+
+    def _make_view(self) -> OwnerView:
+        return OwnerView(self._folded.head(seq=self._seq, lexical=self._lexical.freeze()))

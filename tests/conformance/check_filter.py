@@ -1,0 +1,69 @@
+"""Golden file ``filter``; decision 7 (no ``deprecated`` state in DEFAULT) is part of the expectation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from prme_ray.model.enums import RetrievalMode
+from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.request import make_request
+from prme_ray.model.settings import Settings
+from stages.filter import filter_epistemic, filter_time, filter_types
+from tests.conformance.tables import nodes_table, time
+
+_THRESHOLD = 0.30
+_BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
+
+
+def _outcome(kept: pa.Table, excluded: pa.Table) -> dict[str, Any]:
+    return {
+        "kept": kept.column("node_id").to_pylist(),
+        "excluded": [{"id": row["node_id"], "reason": row["reason"]} for row in excluded.to_pylist()],
+    }
+
+
+def _types(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a case's type filters as a checked request holds them."""
+    request = make_request(
+        "q",
+        request_id="r",
+        tenant="golden",
+        owner="owner-1",
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+        settings=Settings(),
+        exclude_node_types=given.get("exclude_node_types"),
+        source_types=given.get("source_types"),
+    )
+    return {"exclude_node_types": request.exclude_node_types, "source_types": request.source_types}
+
+
+def _valid(given: dict[str, Any]) -> bool:
+    try:
+        _types(given)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def actual(case: dict[str, Any]) -> dict[str, Any]:
+    """Run the stage on one case."""
+    given = case["given"]
+    if case["kind"] == "type_validation":
+        return {"valid": _valid(given)}
+    nodes = nodes_table(given["nodes"])
+    if case["kind"] == "time":
+        kept = filter_time(nodes, **{name: time(given[name]) for name in _BOUNDS})
+        return {"kept": kept.column("node_id").to_pylist()}
+    if case["kind"] == "types":
+        return _outcome(*filter_types(nodes, **_types(given)))
+    threshold = _THRESHOLD if given["unverified_threshold"] is None else given["unverified_threshold"]
+    return _outcome(*filter_epistemic(nodes, mode=RetrievalMode(given["mode"]), unverified_threshold=threshold))
+
+
+def expected(case: dict[str, Any]) -> dict[str, Any]:
+    """Return what our product owes: the deviation where the file states one."""
+    found: dict[str, Any] = case.get("expect_with_deviation", case["expect"])
+    return found

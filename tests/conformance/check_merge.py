@@ -1,0 +1,80 @@
+"""Golden file ``merge``: channel merge, keyword sets and alternate queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from prme_ray.model.enums import path_names
+from prme_ray.model.tables import channel, floats
+from stages.merge import merge, merge_max_signals, merge_term_sets, normalise_bm25
+from tests.conformance.tables import candidates_table, nodes_table
+
+_SIGNALS = ("path_count", "semantic_score", "lexical_score", "graph_proximity")
+
+
+def _hits(given: list[dict[str, Any]], signal: str) -> pa.Table:
+    return channel([hit["node_id"] for hit in given], [hit[signal] for hit in given])
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    return [
+        {"id": row["node_id"], "paths": list(path_names(row["paths"])), **{name: row[name] for name in _SIGNALS}}
+        for row in table.to_pylist()
+    ]
+
+
+def _unresolved_renamed(hits: list[dict[str, Any]], resolvable: list[str]) -> list[dict[str, Any]]:
+    return [hit if hit["node_id"] in resolvable else {**hit, "node_id": f"gone-{hit['node_id']}"} for hit in hits]
+
+
+def _merge(given: dict[str, Any]) -> dict[str, Any]:
+    lexical = _hits(given["lexical"], "bm25")
+    pinned = channel(given["pinned"], [1.0] * len(given["pinned"]))
+    graph = _hits(given["graph"], "proximity")
+    # In the file, graph and pinned bring their memories and only the indexes' ids may fail to resolve.
+    # Our nodes are one table, so an index hit that does not resolve is put as an id that nobody has.
+    known = {*given["resolvable"], *graph.column("node_id").to_pylist(), *given["pinned"]}
+    nodes = nodes_table([{"id": node_id} for node_id in sorted(known)])
+    vector_hits, lexical_hits = (
+        _unresolved_renamed(given[name], given["resolvable"]) for name in ("vector", "lexical")
+    )
+    found = merge(graph, _hits(vector_hits, "similarity"), _hits(lexical_hits, "bm25"), pinned, nodes=nodes)
+    normalised = normalise_bm25(floats(lexical, "signal")).tolist()
+    return {
+        "lexical_normalised": [
+            {"node_id": hit["node_id"], "normalised": value}
+            for hit, value in zip(given["lexical"], normalised, strict=True)
+        ],
+        "merged": _rows(found),
+    }
+
+
+def _term_sets(given: dict[str, Any]) -> dict[str, Any]:
+    found = merge_term_sets([_hits(hits, "bm25") for hits in given["term_sets"]])
+    return {
+        "merged": [
+            {"node_id": row["node_id"], "normalised": row["signal"], "bm25": row["bm25"]} for row in found.to_pylist()
+        ]
+    }
+
+
+def _max_signals(given: dict[str, Any]) -> dict[str, Any]:
+    passes = [given["first_pass"], *given["alternate_passes"]]
+    tables = [candidates_table([{**item, "node": {"id": item["id"]}} for item in one]) for one in passes]
+    merged = _rows(merge_max_signals(tables[0], tables[1:]))
+    # The file sorts path names and counts a row whose names had to be reordered as changed.
+    for row in merged:
+        row["paths"] = sorted(row["paths"])
+    before = {item["id"]: item for item in given["first_pass"]}
+    return {
+        "merged": merged,
+        "added_ids": sorted(row["id"] for row in merged if row["id"] not in before),
+        "changed_existing_ids": sorted(row["id"] for row in merged if row["id"] in before and row != before[row["id"]]),
+    }
+
+
+def actual(case: dict[str, Any]) -> dict[str, Any]:
+    """Run the stage on one case."""
+    return {"merge": _merge, "bm25_sets": _term_sets, "max_signals": _max_signals}[case["kind"]](case["given"])

@@ -1,0 +1,25 @@
+"""Golden file ``rerank_blend``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stages.rerank import rerank
+from tests.conformance.tables import result, scored_table
+
+
+def actual(case: dict[str, Any]) -> dict[str, Any]:
+    """Run the stage on one case."""
+    given = case["given"]
+    found = rerank(
+        scored_table(given["scored"]),
+        given["neural_scores"],
+        policy=given["policy"],
+        prior_weight=given["prior_weight"],
+        top_k=given["top_k"],
+    )
+    rows = [result(row) for row in found.to_pylist()]
+    return {
+        "order": [row["id"] for row in rows],
+        "results": [{"reranker_score": None, **row, "adjustments": row["provenance"]["adjustments"]} for row in rows],
+    }

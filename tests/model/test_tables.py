@@ -1,0 +1,131 @@
+"""Arrow tables and their NumPy views."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from prme_ray.model.enums import Path
+from prme_ray.model.tables import (
+    CANDIDATE,
+    CHANNEL,
+    EXCLUSION,
+    LINEAGE_COLUMNS,
+    NODE,
+    SCORED,
+    bools,
+    channel,
+    codes,
+    exclusions,
+    floats,
+    ints,
+    no_exclusions,
+    replace,
+    take,
+    texts,
+    times,
+)
+from prme_ray.model.times import NO_TIME
+
+MIXED = pa.schema(
+    [
+        pa.field("f", pa.float64()),
+        pa.field("i", pa.int32()),
+        pa.field("c", pa.int8(), nullable=False),
+        pa.field("b", pa.bool_(), nullable=False),
+        pa.field("t", pa.timestamp("us", tz="UTC")),
+        pa.field("s", pa.string()),
+    ]
+)
+ROWS = {
+    "f": [1.5, None],
+    "i": [7, None],
+    "c": [1, 2],
+    "b": [True, False],
+    "t": [86_400_000_000, None],
+    "s": ["é", None],
+}
+
+
+def mixed(chunks):
+    table = pa.table(ROWS, schema=MIXED)
+    return {
+        "no rows": table.slice(0, 0),
+        "no chunks": MIXED.empty_table(),
+        "one chunk": table,
+        "two chunks": pa.concat_tables([table, table]),
+    }[chunks]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "times_over"), [("no rows", 0), ("no chunks", 0), ("one chunk", 1), ("two chunks", 2)]
+)
+def test_views_agree_however_the_column_is_chunked(chunks, times_over):
+    table = mixed(chunks)
+    np.testing.assert_array_equal(floats(table, "f"), [1.5, np.nan] * times_over)
+    assert floats(table, "f", null=-1.0).tolist() == [1.5, -1.0] * times_over
+    assert ints(table, "i", null=-1).tolist() == [7, -1] * times_over
+    assert codes(table, "c").tolist() == [1, 2] * times_over
+    assert bools(table, "b").tolist() == [True, False] * times_over
+    assert times(table, "t").tolist() == [86_400_000_000, NO_TIME] * times_over
+    assert texts(table, "s") == ["é", None] * times_over
+
+
+def test_views_have_the_promised_types():
+    table = mixed("one chunk")
+    found = [view.dtype for view in (floats(table, "f"), ints(table, "i"), codes(table, "c"), times(table, "t"))]
+    assert found == [np.float64, np.int64, np.int8, np.int64]
+    assert bools(table, "b").dtype == np.bool_
+
+
+def test_codes_index_a_table_of_weights():
+    assert np.array([0.0, 0.5, 1.0])[codes(mixed("one chunk"), "c")].tolist() == [0.5, 1.0]
+
+
+def test_a_view_of_a_slice_is_the_slice():
+    assert floats(mixed("one chunk").slice(1), "f", null=0.0).tolist() == [0.0]
+    assert bools(mixed("two chunks").slice(1, 2), "b").tolist() == [False, True]
+
+
+def test_schemas_extend_each_other():
+    assert [field.name for field in CANDIDATE][: len(NODE)] == NODE.names
+    assert [field.name for field in SCORED][: len(CANDIDATE)] == CANDIDATE.names
+    assert SCORED.names[-len(LINEAGE_COLUMNS) :] == list(LINEAGE_COLUMNS)
+    for schema in (CHANNEL, NODE, CANDIDATE, SCORED, EXCLUSION):
+        assert len(set(schema.names)) == len(schema.names)
+
+
+def test_the_mask_of_all_paths_fits_its_column():
+    assert CANDIDATE.field("paths").type == pa.int16()
+    assert sum(path.bit for path in Path) <= np.iinfo(np.int16).max
+
+
+def test_channel_and_exclusions_have_their_schemas():
+    found = channel(["a", "b"], np.array([0.5, 0.25]))
+    assert (found.schema, found.to_pydict()) == (CHANNEL, {"node_id": ["a", "b"], "signal": [0.5, 0.25]})
+    left = exclusions(["a"], ["below_min_score"], composite=[0.1])
+    assert left.schema == EXCLUSION
+    assert left.to_pylist() == [
+        {"node_id": "a", "reason": "below_min_score", "composite_score": 0.1, "semantic_relevance": None}
+    ]
+    assert no_exclusions().schema == EXCLUSION
+    assert exclusions([], []).num_rows == no_exclusions().num_rows == 0
+
+
+def test_take_gives_the_rows_in_order_and_copies_only_when_it_must():
+    table = channel(["a", "b", "c"], [3.0, 2.0, 1.0])
+    assert take(table, np.array([2, 0])).column("node_id").to_pylist() == ["c", "a"]
+    assert take(table, np.array([0, 1])).num_rows == 2
+    assert take(table, np.arange(3)) is table
+    assert take(table, np.array([], dtype=np.int64)).schema == CHANNEL
+
+
+def test_replace_keeps_schema_and_the_original():
+    table = channel(["a", "b"], [3.0, 2.0])
+    changed = replace(table, signal=np.array([1, 0]))
+    assert changed.schema == CHANNEL
+    assert (floats(changed, "signal").tolist(), floats(table, "signal").tolist()) == ([1.0, 0.0], [3.0, 2.0])
+
+
+def test_replace_of_an_unknown_column_is_an_error():
+    with pytest.raises((KeyError, pa.ArrowInvalid)):
+        replace(channel(["a"], [1.0]), signals=[2.0])

@@ -1,0 +1,65 @@
+import numpy as np
+import pyarrow as pa
+
+from prme_ray.model.tables import SCORED
+from stages.current_update import Boost, no_boost
+from stages.score_table import path_scores, ranked, update_ids
+from tests.stages.scoring_pool import candidate, name, number, pool
+
+COLUMNS = dict.fromkeys(
+    [field.name for field in SCORED if field.name.startswith("trace_") and field.name != "trace_path"], 0.0
+)
+
+
+def order(base, path_score):
+    table = pool(*(candidate(identity) for identity in (3, 1, 2)))
+    scores = np.array(base)
+    found = ranked(
+        table, formula=2, base=scores, boost=no_boost(scores), path_score=np.array(path_score), columns=COLUMNS
+    )
+    return [number(item) for item in found.column("node_id").to_pylist()]
+
+
+def test_score_then_path_score_then_id():
+    assert order([0.1, 0.2, 0.3], [1.0, 1.0, 1.0]) == [2, 1, 3]
+    assert order([0.2, 0.2, 0.2], [1.0, 0.5, 0.5]) == [3, 1, 2]
+    assert order([0.2, 0.2, 0.2], [1.0, 1.0, 1.0]) == [1, 2, 3]
+
+
+def test_columns_of_every_kind_follow_the_order():
+    table = pool(*(candidate(identity) for identity in (1, 2, 3)))
+    scores = np.array([0.1, 0.2, 0.3])
+    raised = Boost(np.array([0.13, 0.2, 0.39]), np.array([0, 2]), np.array([1.3, 1.3]))
+    found = ranked(
+        table,
+        formula=1,
+        base=scores,
+        boost=raised,
+        path_score=path_scores(table),
+        columns={
+            **COLUMNS,
+            "trace_semantic": np.array([1.0, 2.0, 3.0]),
+            "semantic_rank": pa.array([1, None, 3], pa.int32()),
+        },
+    )
+    assert found.schema == SCORED
+    found.validate(full=True)
+    assert found.column("node_id").to_pylist() == found.column("base_node_id").to_pylist() == [name(3), name(2), name(1)]
+    assert found.column("base_score").to_pylist() == [0.3, 0.2, 0.1]
+    assert found.column("trace_semantic").to_pylist() == [3.0, 2.0, 1.0]
+    assert found.column("semantic_rank").to_pylist() == [3, None, 1]
+    assert found.column("tie_break").null_count == 3
+    assert found.column("has_own_trace").to_pylist() == [True] * 3
+    steps = [[step["source_node_id"] for step in row] for row in found.column("adjustments").to_pylist()]
+    assert steps == [[name(3)], [], [name(1)]]
+
+
+def test_path_scores_are_thirds_up_to_one():
+    table = pool(*(candidate(identity, path_count=count) for identity, count in enumerate((0, 1, 3, 4))))
+    assert path_scores(table).tolist() == [0.0, 1 / 3, 1.0, 1.0]
+
+
+def test_update_ids_are_sorted():
+    table = pool(candidate(2), candidate(1), candidate(3))
+    assert update_ids(table, np.array([True, True, False])) == (name(1), name(2))
+    assert update_ids(table, np.zeros(3, bool)) == ()

@@ -1,0 +1,20 @@
+"""A writer to be killed: applies the same endless log in small batches, saying how far it got."""
+
+import sys
+from pathlib import Path
+
+from storage.projector import Projector
+from storage.tables import EdgeTable, NodeTable
+from tests.storage.log_rows import DIMENSION, ListedLog, stored
+
+if __name__ == "__main__":
+    folder, stores = Path(sys.argv[1]), int(sys.argv[2])
+    nodes = NodeTable.open(folder / "nodes", dimension=DIMENSION)
+    edges = EdgeTable.open(folder / "edges")
+    log = ListedLog(stored(stores))
+    whole = log.rows
+    projector = Projector(log, nodes, edges, generation=1, batch_rows=7, compact_after_fragments=3)
+    for end in range(projector.position + 5, len(whole), 5):
+        log.rows = whole[:end]
+        projector.flush()
+        print(projector.position, flush=True)

