@@ -20,10 +20,9 @@ from prme_ray.model.response import (
     HistoricalCoverage,
     Metadata,
     Outcome,
-    PackingExclusion,
 )
 from prme_ray.model.settings import Settings
-from prme_ray.steps.values import Kept, Plan, Scans, Selection
+from prme_ray.steps.values import Kept, Plan, Scans, Selection, joined
 from stages.filter import default_reasons
 from stages.pack import Packed
 
@@ -143,8 +142,8 @@ def build_answer(
 
 def excluded_of(values: dict[str, Any]) -> pa.Table:
     """Return everything left out before packing, in the order of the stages."""
-    tables = [values["allowed"].excluded, values["sessions"].excluded, values["evidence"].excluded]
-    return pa.concat_tables([*tables, values["selection"].excluded])
+    tables = [values[name].excluded for name in ("allowed", "sessions", "evidence", "selection")]
+    return joined(*tables)
 
 
 def _outcome(context: AnswerContext, generated: int, selected: int) -> Outcome:
@@ -167,7 +166,7 @@ def _bundle(request: Request, selection: Selection, packed: Packed) -> Bundle:
         context=packed.context,
         sections={name: list(ids) for name, ids in packed.sections.items()},
         included_count=len(packed.included),
-        excluded=[PackingExclusion(node_id=node_id, reason=reason) for node_id, reason in packed.excluded],
+        excluded=dict(packed.excluded),
         tokens_used=packed.tokens_used,
         token_budget=request.packing.token_budget,
         budget_remaining=packed.budget_remaining,

@@ -35,7 +35,6 @@ _STOP_WORDS = words(
 )
 
 
-
 def analyze(
     query: str,
     *,

@@ -28,20 +28,22 @@ class _Claim(NamedTuple):
 class Folding:
     """Knows which packed records say what another record says.
 
-    Only rows that share a source event with another row are read; all others can neither fold nor be
-    folded into, so ordinary notes with a source each cost one split of their evidence column.
+    Only rows that share a source event with another row are read: all others can neither fold nor be
+    folded into.
     """
 
     def __init__(self, table: pa.Table) -> None:
         """Group the rows of a table by the source events they share."""
         evidence = texts(table, "evidence")
-        flat = ",".join(filter(None, evidence)).split(",")
         self._sources: dict[int, list[str]] = {}
         self._claims: dict[int, _Claim] = {}
         self._packed: defaultdict[str, list[int]] = defaultdict(list)
-        if len(set(flat)) == len(flat):
+        given = list(filter(None, evidence))
+        if len(set(given)) == len(given) and "," not in "".join(given):
+            return  # a source each: the usual case of plain notes
+        shared = {source for source, count in Counter(",".join(given).split(",")).items() if count > 1}
+        if not shared:
             return
-        shared = {source for source, count in Counter(flat).items() if count > 1}
         for row, own in enumerate(evidence):
             kept = [source for source in own.split(",") if source in shared]
             if kept:

@@ -59,5 +59,6 @@ class LineCache(dict[Any, Line]):
         if self._size + size > self._characters or len(self) >= self._entries:
             self._old, self._size = dict(self), 0
             self.clear()
+        replaced = self.get(key)
         super().__setitem__(key, line)
-        self._size += size
+        self._size += size - (0 if replaced is None else len(replaced.text))

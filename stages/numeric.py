@@ -33,7 +33,7 @@ def round_score(values: Floats) -> Floats:
 
     The nearest integer of the scaled value is certain unless the value is large or lies next to a
     half; those few go through ``round`` itself. Dividing an exact integer by the exact 1e10 then
-    rounds once, as ``round`` does, at a hundredth of its cost a value.
+    rounds once, as ``round`` does, at a small part of its cost.
     """
     scaled = values * _SCALE
     nearest = np.rint(scaled)

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.settings import PackingSettings
@@ -81,7 +83,7 @@ def pack(
         costs: Renders and counts lines.
         notices: Lines that must stand in the context; where they do not fit, nothing is packed.
         guidance: Line on how to read the records; added only where it fits beside them.
-        required: Ids tried before all others, in this order, and never folded away.
+        required: Ids of selected rows that are tried before all others, in this order, and never folded away.
 
     Returns:
         The context and its account.
@@ -91,7 +93,7 @@ def pack(
     """
     table, ids = _first_of_each(selected)
     available = max(0, token_budget - packing.overhead_tokens)
-    id_rank = _ranks(ids)
+    id_rank = _ranks(table)
     numbered = has_references(packing.context_format, citations=packing.context_citations)
     references = [f"m{rank + 1}" for rank in id_rank.tolist()] if numbered else None
     levels = levels_allowed(packing.context_format, min_fidelity)
@@ -99,11 +101,9 @@ def pack(
     links = _session_links(table, ids) if packing.session_context_packing else {}
 
     tiers = tier_codes(table, triggers={row: trigger for row, (trigger, _) in links.items()})
-    blank = np.array([line.blank for line in ladder.full], np.bool_)
-    if levels[-1] not in TEXT_LEVELS:
-        blank[:] = False
-    position = {node_id: place for place, node_id in enumerate(required)}
-    tiers[[row for row, node_id in enumerate(ids) if node_id in position]] = REQUIRED
+    blank = ladder.blank if levels[-1] in TEXT_LEVELS else np.zeros(len(ids), np.bool_)
+    first = [ids.index(node_id) for node_id in dict.fromkeys(required)]
+    tiers[first] = REQUIRED
     order = priority_order(
         table,
         tiers=tiers,
@@ -112,7 +112,6 @@ def pack(
         packable=~blank,
         id_rank=id_rank,
     ).tolist()
-    first = sorted((row for row in order if ids[row] in position), key=lambda row: position[ids[row]])
     order = first + order[len(first) :]
 
     layout = Layout(
@@ -176,7 +175,9 @@ class _Ladder:
         self.levels = levels
         self._lines: dict[str, list[Line]] = {}
         self.full = self.lines(levels[0])
-        self.tokens = np.array([line.tokens for line in self.full], np.int64)
+        _, tokens, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), ())
+        self.tokens = np.array(tokens, np.int64)
+        self.blank = np.array(blank, np.bool_)
 
     def lines(self, level: str) -> list[Line]:
         if level not in self._lines:
@@ -247,10 +248,10 @@ def _first_of_each(selected: pa.Table) -> tuple[pa.Table, list[str]]:
     return selected.take(pa.array(rows, pa.int64())), [ids[row] for row in rows]
 
 
-def _ranks(ids: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the place of each id among all ids in ascending order."""
-    ranks = np.empty(len(ids), np.int64)
-    ranks[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+def _ranks(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the place of each row's id among all ids in ascending order."""
+    ranks = np.empty(table.num_rows, np.int64)
+    ranks[pc.sort_indices(table.column("node_id")).to_numpy()] = np.arange(table.num_rows)
     return ranks
 
 

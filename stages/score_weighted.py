@@ -38,7 +38,7 @@ def score_weighted(
 ) -> Scored:
     """Score candidates by the weighted formula and sort them.
 
-    ``(sum of weight x signal) x epistemic [+ temporal_boost x affinity]) x node type``, capped at
+    ``((sum of weight x signal) x epistemic [+ temporal_boost x affinity]) x node type``, capped at
     cosine + BM25 where that is below the relevance floor, rounded to 10 decimals; then the
     current-update step. A memory found by neither text channel therefore scores 0 by default.
 

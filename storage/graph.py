@@ -110,7 +110,7 @@ class OwnerGraph:
             signal[ring[signal[ring] == 0.0]] = proximity
         found = np.flatnonzero((signal > 0.0) & eligible.carriers & ~self._vertices["structural"])
         keys = [-self._vertices["confidence"][found], -self._vertices["created"][found]]
-        found = found[ordered(found, keys, ids=self._ids)[:k]]
+        found = found[ordered(found, keys, ids=self._ids, limit=k)]
         return found, signal[found]
 
     def seeds(self, names: Sequence[str], *, eligible: Mask) -> npt.NDArray[np.int64]:
@@ -119,7 +119,8 @@ class OwnerGraph:
         named = [vertex for vertex, text in self._entities if any(name in text for name in wanted)]
         vertices = np.array(named, np.int64)
         vertices = vertices[eligible.carriers[vertices]]
-        return vertices[ordered(vertices, [-self._vertices["created"][vertices]], ids=self._ids)[:MAX_SEEDS]]
+        newest = -self._vertices["created"][vertices]
+        return vertices[ordered(vertices, [newest], ids=self._ids, limit=MAX_SEEDS)]
 
     def counterpart(self, vertex: int) -> int | None:
         """Return the memory that contradicts this one (digest a §0, step 5b).

@@ -84,7 +84,7 @@ class Lexical:
             if exhausted or (len(rows) >= k and lowest is not None and lowest < scores[k - 1]):
                 break
             limit *= 2
-        order = ordered(rows, [-scores], ids=ids)[:k]
+        order = ordered(rows, [-scores], ids=ids, limit=k)
         return rows[order], scores[order]
 
     def _fetch(self, query: Any, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None]:
@@ -141,9 +141,9 @@ class LexicalIndex:
         self._index.reload()
 
     def freeze(self) -> Lexical:
-        """Return the index as of the last commit."""
+        """Return the index as of the last commit; empty until what a folder held is settled."""
         searcher = self._index.searcher()
-        return Lexical(searcher, searcher.num_docs)
+        return Lexical(searcher, searcher.num_docs if self._compared else 0)
 
     def release(self) -> None:
         """End the writer's threads and free its folder; the next write starts them again."""

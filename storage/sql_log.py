@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,7 @@ class SqlLog(Log):
                 dimension=dimension,
                 created_at=created_at,
             )
-            connection.execute(
-                sql.ADD_GENERATION,
-                {name: getattr(fresh, name) for name in fresh.__slots__},
-            )
+            connection.execute(sql.ADD_GENERATION, asdict(fresh))
         return fresh.generation
 
     def _write(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from sqlalchemy import Select, bindparam, func, insert, literal, null, select, update
+from sqlalchemy import Executable, bindparam, func, insert, literal, null, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from storage.sql_schema import EPOCH, entries, generations, meta, operations, owners, vectors
@@ -62,7 +61,7 @@ RECORD = select(entries, null().label("vector")).where(
 
 
 @cache
-def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Select[Any]:
+def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Executable:
     """Return the statement of ``Log.read``; each flag adds the bound parameter of that meaning."""
     statement = select(entries, vectors.c.vector if vector else null().label("vector"))
     if vector:
@@ -74,7 +73,7 @@ def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Selec
 
 
 @cache
-def read_operations(*, op_type: bool, target: bool, limit: bool) -> Select[Any]:
+def read_operations(*, op_type: bool, target: bool, limit: bool) -> Executable:
     """Return the statement of ``Log.operations``; flags as in :func:`read_entries`."""
     statement = select(operations).where(
         operations.c.owner_no == bindparam("owner_no"), operations.c.op_seq > bindparam("after")
@@ -88,17 +87,15 @@ def read_operations(*, op_type: bool, target: bool, limit: bool) -> Select[Any]:
 
 
 @cache
-def count_kinds(*, upto: bool, owner: bool) -> Select[Any]:
+def count_kinds(*, upto: bool, owner: bool) -> Executable:
     """Return the statement that counts entries by kind; flags as in :func:`read_entries`."""
     return select(entries.c.kind, func.count()).where(*_bounds(upto=upto, owner=owner)).group_by(entries.c.kind)
 
 
 @cache
-def count_vectors(*, upto: bool, owner: bool) -> Select[Any]:
+def count_vectors(*, upto: bool, owner: bool) -> Executable:
     """Return the statement that counts one generation's vectors; flags as in :func:`read_entries`."""
-    statement: Select[Any] = select(literal("vectors"), func.count()).where(
-        vectors.c.generation == bindparam("generation")
-    )
+    statement = select(literal("vectors"), func.count()).where(vectors.c.generation == bindparam("generation"))
     if upto or owner:
         statement = statement.select_from(vectors.join(entries)).where(*_bounds(upto=upto, owner=owner))
     return statement

@@ -25,8 +25,9 @@ BUSY_S = 5.0
 # A vector of 384 float32 takes 1,536 bytes: pages of 8 KiB hold five of them and waste 6 %, the
 # default 4 KiB pages hold two and waste 25 %.
 _PAGE_BYTES = 8192
-_CHECKPOINT_PAGES = 512
-_WAL_BYTES = 4 << 20
+# The write-ahead file stays near 2 MiB: a store may have many shards, most of them small.
+_CHECKPOINT_PAGES = 256
+_WAL_BYTES = _CHECKPOINT_PAGES * _PAGE_BYTES
 
 _EVERY = (f"PRAGMA busy_timeout={int(BUSY_S * 1000)}",)
 _WRITING = (

@@ -38,7 +38,8 @@ class Vectors:
 
     def scores(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the cosine of every row with ``query``, each row summed on its own."""
-        return np.einsum("ij,j->i", self.matrix, query)
+        products: npt.NDArray[np.float32] = np.einsum("ij,j->i", self.matrix, query)
+        return products
 
     def search(
         self, query: npt.NDArray[np.float32], *, k: int, allowed: npt.NDArray[np.bool_], ids: Sequence[str]
@@ -71,7 +72,7 @@ class Vectors:
             last = np.partition(cosines, len(rows) - k)[len(rows) - k]
             near = cosines >= last
             rows, cosines = rows[near], cosines[near]
-        order = ordered(rows, [-cosines], ids=ids)[:k]
+        order = ordered(rows, [-cosines], ids=ids, limit=k)
         return rows[order], cosines[order]
 
 

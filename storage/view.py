@@ -28,7 +28,7 @@ from storage.folded import Folded, Head
 from storage.graph import OwnerGraph
 from storage.lexical import LexicalIndex
 from storage.ordering import ordered
-from storage.records import EntryKind, Filters, LogRow
+from storage.records import Filters, LogRow
 from storage.sessions import SessionOrder
 from storage.tables import EDGE, EdgeTable, NodeTable, node_schema
 
@@ -172,7 +172,7 @@ class OwnerView:
         for group in groups:
             rows = np.flatnonzero(live & group)
             newest = -columns["created"][head.memories[rows]]
-            found.extend(rows[ordered(rows, [newest], ids=head.memory_ids)[: max(limit, 0)]].tolist())
+            found.extend(rows[ordered(rows, [newest], ids=head.memory_ids, limit=limit)].tolist())
         rows = np.array(list(dict.fromkeys(found)), np.int64)
         return self._channel(rows, np.ones(len(rows)))
 
@@ -298,9 +298,8 @@ class OwnerState:
                 return
             new = [row for row in rows if row.seq > self._seq]
             if new:
-                nodes = NodeTable.batch([row for row in new if row.kind is EntryKind.NODE], self._node_schema)
-                edges = EdgeTable.batch([row for row in new if row.kind is EntryKind.EDGE], EDGE)
-                self._fold(nodes, edges, seq=new[-1].seq)
+                nodes = _batch(NodeTable, new, self._node_schema)
+                self._fold(nodes, _batch(EdgeTable, new, EDGE), seq=new[-1].seq)
             self._publish()
 
     def view(self) -> OwnerView:
@@ -354,3 +353,9 @@ class OwnerState:
 
     def _make_view(self) -> OwnerView:
         return OwnerView(self._folded.head(seq=self._seq, lexical=self._lexical.freeze()))
+
+
+def _batch(table: type[NodeTable] | type[EdgeTable], rows: Sequence[LogRow], schema: pa.Schema) -> pa.Table:
+    """Return the entries of a table's kind as its rows."""
+    own = [row for row in rows if row.kind is table.kind]
+    return table.batch(own, schema) if own else schema.empty_table()

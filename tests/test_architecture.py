@@ -122,6 +122,10 @@ def test_a_used_stage_is_found_by_import_and_by_name():
     assert stages_used(source, "prme_ray.pipeline") == {"merge", "pack", "score"}
 
 
+def test_the_product_uses_stages():
+    assert {"merge", "filter", "score", "pack"} <= set(PUBLIC_STAGES)
+
+
 @pytest.mark.parametrize("name", PUBLIC_STAGES)
 def test_every_public_stage_has_a_test_of_its_name(name):
     test = ROOT / "tests" / "stages" / f"test_{name}.py"

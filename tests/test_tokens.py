@@ -56,6 +56,7 @@ def test_a_damaged_vocabulary_in_the_cache_is_not_used(monkeypatch, tmp_path) ->
         "!" * 100_000 + '"',
         " " * 100_000,
         " " * 100_000 + "x",
+        "\x1c" * 100_000 + "x",
         "one" + " " * 150_000 + "two" + "\u3000" * 100_000 + ", three  ",
     ],
 )
@@ -64,8 +65,9 @@ def test_long_texts_count_as_tiktoken_counts_them(text: str) -> None:
     assert counter("cl100k_base").count(text) == len(whole)
 
 
+@pytest.mark.slow
 def test_a_run_that_would_abort_the_pattern_matcher_is_counted_in_pieces() -> None:
-    # Two million blanks before a word make tiktoken's matcher give up; in pieces it is plain addition.
+    # Beyond a million blanks before a word tiktoken's matcher gives up; in pieces it is plain addition.
     count = counter("cl100k_base").count
     assert count(" " * 2_000_000 + "x") == count(" " * 1_999_999) + count(" x")
 

@@ -85,11 +85,11 @@ class Node(_Record):
     source_type: SourceType = SourceType.USER_STATED
     lifecycle_state: LifecycleState = LifecycleState.TENTATIVE
     decay_profile: DecayProfile = DecayProfile.MEDIUM
-    confidence: float = Field(0.5, ge=0, le=1)
-    salience: float = Field(0.5, ge=0, le=1)
-    confidence_base: float = Field(0.5, ge=0, le=1)
-    salience_base: float = Field(0.5, ge=0, le=1)
-    reinforcement_boost: float = Field(0.0, ge=0)
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    salience: float = Field(default=0.5, ge=0, le=1)
+    confidence_base: float = Field(default=0.5, ge=0, le=1)
+    salience_base: float = Field(default=0.5, ge=0, le=1)
+    reinforcement_boost: float = Field(default=0.0, ge=0)
     created_at: datetime
     updated_at: datetime
     event_time: datetime | None = None
@@ -111,7 +111,7 @@ class Edge(_Record):
     source_id: str
     target_id: str
     edge_type: EdgeType
-    confidence: float = Field(0.5, ge=0, le=1)
+    confidence: float = Field(default=0.5, ge=0, le=1)
     created_at: datetime
     valid_from: datetime
     valid_to: datetime | None = None

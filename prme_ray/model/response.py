@@ -21,7 +21,6 @@ __all__ = [
     "Lineage",
     "Metadata",
     "Outcome",
-    "PackingExclusion",
     "RankFusion",
     "SessionLink",
     "Trace",
@@ -149,13 +148,6 @@ class Exclusion(_Record):
     semantic_relevance: float | None
 
 
-class PackingExclusion(_Record):
-    """A selected memory that is not in the context: budget, no_text, folded, notice_did_not_fit."""
-
-    node_id: str
-    reason: str
-
-
 class Conflict(_Record):
     """Two memories joined by a CONTRADICTS edge."""
 
@@ -187,13 +179,15 @@ class HistoricalCoverage(_Record):
 class Bundle(_Record):
     """The Memory Bundle: the packed context and what it is made of.
 
-    ``context`` is the exact text that was counted; ``sections`` lists ids in line order.
+    ``context`` is the exact text that was counted; ``sections`` lists ids in line order;
+    ``excluded`` gives each selected memory that is not in the context its reason: ``budget``,
+    ``no_text``, ``folded`` or ``notice_did_not_fit``.
     """
 
     context: str
     sections: dict[str, list[str]]
     included_count: int
-    excluded: list[PackingExclusion]
+    excluded: dict[str, str]
     tokens_used: int
     token_budget: int
     budget_remaining: int
@@ -211,7 +205,7 @@ class Bundle(_Record):
     @property
     def excluded_ids(self) -> list[str]:
         """Ids that packing left out, in order."""
-        return [item.node_id for item in self.excluded]
+        return list(self.excluded)
 
     def resolve(self, reference: str) -> str:
         """Return the node id behind a citation such as ``m3``.

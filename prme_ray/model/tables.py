@@ -173,6 +173,8 @@ EXCLUSION = pa.schema(
     ]
 )
 
+_NO_EXCLUSIONS = EXCLUSION.empty_table()
+
 
 def channel(node_ids: Any, signals: Any) -> pa.Table:
     """Return a ``CHANNEL`` table from ids and signals of equal length."""
@@ -196,7 +198,7 @@ def exclusions(node_ids: Any, reasons: Any, composite: Any = None, relevance: An
 
 def no_exclusions() -> pa.Table:
     """Return an empty ``EXCLUSION`` table."""
-    return EXCLUSION.empty_table()
+    return _NO_EXCLUSIONS
 
 
 def _flat(table: pa.Table, name: str) -> pa.Array:

@@ -25,6 +25,8 @@ from storage.view import OwnerView
 
 __all__ = ["choose", "find_hints", "pack_context", "rank_hints"]
 
+_NO_HINTS = SCORED.empty_table()
+
 
 def find_hints(
     view: OwnerView, embedding: npt.NDArray[np.float32] | None, request: Request, order: Plan
@@ -45,7 +47,7 @@ def rank_hints(
 ) -> pa.Table:
     """Return the best hints, scored in their own pool with the same weights and clock."""
     if pool is None or scoped.table.num_rows == 0:
-        return SCORED.empty_table()
+        return _NO_HINTS
     nothing = CHANNEL.empty_table()
     table = merge(nothing, pool.vector, pool.lexical, nothing, nodes=pool.nodes)
     inside = [code(scope) for scope in request.scopes or frozenset[Scope]()]

@@ -9,7 +9,7 @@ from prme_ray.model.enums import LifecycleState, code
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import codes, replace
-from prme_ray.steps.values import Kept, Plan, Scans
+from prme_ray.steps.values import Kept, Plan, Scans, joined
 from stages import filter as filter_stage
 from stages.expand_episode import expand_episode
 from stages.expand_evidence import evidence_refs, expand_evidence
@@ -75,12 +75,7 @@ def allowed(table: pa.Table, request: Request, settings: Settings) -> tuple[pa.T
     table, by_state = filter_stage.filter_epistemic(
         table, mode=request.mode, unverified_threshold=settings.unverified_confidence_threshold
     )
-    return table, _joined(by_type, by_state)
-
-
-def _joined(*tables: pa.Table) -> pa.Table:
-    filled = [table for table in tables if table.num_rows]
-    return pa.concat_tables(filled) if len(filled) > 1 else (filled[0] if filled else tables[0])
+    return table, joined(by_type, by_state)
 
 
 def rank(allowed: Kept, request: Request, analysis: QueryAnalysis, settings: Settings) -> Scored:

@@ -12,7 +12,7 @@ from prme_ray.model.protocols import TokenCounter
 from prme_ray.model.tables import no_exclusions
 from storage.records import Filters
 
-__all__ = ["HintPool", "Kept", "Plan", "Scans", "Selection", "Tools"]
+__all__ = ["HintPool", "Kept", "Plan", "Scans", "Selection", "Tools", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +80,9 @@ class HintPool:
     vector: pa.Table
     lexical: pa.Table
     nodes: pa.Table
+
+
+def joined(*tables: pa.Table) -> pa.Table:
+    """Return the rows of tables of one schema, in order; none is copied when at most one has rows."""
+    filled = [table for table in tables if table.num_rows]
+    return pa.concat_tables(filled) if len(filled) > 1 else (filled[0] if filled else tables[0])

@@ -28,7 +28,7 @@ def run_case(check: Any, case: dict[str, Any]) -> str | None:
     """Return how this case fails, or ``None``. A crash of the stage is a failure."""
     try:
         actual = check.actual(case)
-    except Exception as error:  # noqa: BLE001 - whatever the stage raises is the finding
+    except Exception as error:  # whatever the stage raises is the finding
         return f"raised {type(error).__name__}: {error}"
     expected = check.expected(case) if hasattr(check, "expected") else case["expect"]
     return difference(actual, expected)

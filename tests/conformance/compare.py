@@ -7,7 +7,7 @@ from typing import Any
 TOLERANCE = 1e-12
 
 
-def difference(actual: Any, expected: Any, where: str = "") -> str | None:
+def difference(actual: Any, expected: Any, where: str = "") -> str | None:  # noqa: PLR0911 - one return a kind of value
     """Return the first difference as text, or ``None``.
 
     Numbers agree within 1e-12; keys of ``actual`` that the case does not expect are ignored.

@@ -39,7 +39,7 @@ def test_reciprocal_ranks_written_out():
             5: 0.0,
         }
     )
-    assert [number for number in scores(found)] == [2, 1, 4, 3, 5]
+    assert list(scores(found)) == [2, 1, 4, 3, 5]
     off_channel = row(found, 5)
     assert off_channel["semantic_rank"] is off_channel["lexical_rank"] is None
     assert (row(found, 1)["semantic_rank"], row(found, 1)["lexical_rank"]) == (1, 3)

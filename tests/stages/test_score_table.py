@@ -44,7 +44,9 @@ def test_columns_of_every_kind_follow_the_order():
     )
     assert found.schema == SCORED
     found.validate(full=True)
-    assert found.column("node_id").to_pylist() == found.column("base_node_id").to_pylist() == [name(3), name(2), name(1)]
+    assert (
+        found.column("node_id").to_pylist() == found.column("base_node_id").to_pylist() == [name(3), name(2), name(1)]
+    )
     assert found.column("base_score").to_pylist() == [0.3, 0.2, 0.1]
     assert found.column("trace_semantic").to_pylist() == [3.0, 2.0, 1.0]
     assert found.column("semantic_rank").to_pylist() == [3, None, 1]

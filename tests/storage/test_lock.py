@@ -57,7 +57,9 @@ def test_all_or_none(tmp_path, holder):
 def test_a_killed_holder_frees_the_lock(tmp_path, holder, number):
     holder.send_signal(number)
     holder.wait(timeout=30)
-    assert json.loads((tmp_path / "locks" / "001.json").read_text())["pid"] == holder.pid  # a stale note decides nothing
+    assert (
+        json.loads((tmp_path / "locks" / "001.json").read_text())["pid"] == holder.pid
+    )  # a stale note decides nothing
     with ShardLocks.acquire(tmp_path, [0, 1, 2], now=NOW) as locks:
         assert locks.held
 

@@ -1,9 +1,4 @@
-import multiprocessing
-import os
 import sqlite3
-import subprocess
-import sys
-import threading
 
 import pytest
 from hypothesis import given, settings
@@ -13,31 +8,14 @@ from prme_ray.model.errors import (
     DuplicateSubject,
     InvalidRequest,
     InvalidText,
-    ReadOnlyStore,
     StoreBusy,
-    StoreClosed,
     StoreCorrupt,
-    StoreFormatTooNew,
     WriterFenced,
 )
 from storage import sqlite_engine
 from storage.records import EntryKind, Operation, OwnerKey
 from storage.sql_log import sqlite_log
-from tests.storage.log_cases import ANNA, BEN, DIMENSION, admission, event, node, vector
-
-NOW = 1_777_888_999_000_001
-
-
-class Writer:
-    """A log with its epoch and one encoder generation, as a shard's writer has it."""
-
-    def __init__(self, path):
-        self.log = sqlite_log(path)
-        self.epoch = self.log.begin_epoch()
-        self.generation = self.log.register_generation("id-1", "mini", DIMENSION, created_at=NOW, epoch=self.epoch)
-
-    def append(self, *admissions, operations=()):
-        return self.log.append(admissions, recorded_at=NOW, epoch=self.epoch, operations=operations)
+from tests.storage.log_cases import ANNA, BEN, DIMENSION, NOW, Writer, admission, event, node, vector
 
 
 @pytest.fixture
@@ -143,7 +121,9 @@ class TestAppend:
 
     @pytest.mark.parametrize("name", ["a/b", "..", "x" * 300, "🦊", "ä", "'; DROP TABLE owners; --", "%"])
     def test_any_name_is_an_owner(self, writer, name):
-        writer.append(admission(event("e1"), owner=OwnerKey(name, "o")), admission(event("e2"), owner=OwnerKey("t", name)))
+        writer.append(
+            admission(event("e1"), owner=OwnerKey(name, "o")), admission(event("e2"), owner=OwnerKey("t", name))
+        )
         assert writer.log.owners() == [(1, OwnerKey(name, "o")), (2, OwnerKey("t", name))]
         assert writer.log.owner_no(OwnerKey("t", name)) == 2
 
@@ -317,151 +297,3 @@ class TestOperations:
     def test_what_cannot_be_stored_is_refused_when_made(self, op_type, target, payload):
         with pytest.raises(InvalidRequest):
             Operation(ANNA, op_type, target, payload)
-
-
-class TestReaders:
-    def test_a_reader_sees_the_last_commit_while_the_writer_goes_on(self, writer):
-        reader = sqlite_log(writer.log.path, read_only=True)
-        assert reader.last_seq() == 0
-        for number in range(1, 6):
-            writer.append(admission(event(f"e{number}")))
-            assert reader.last_seq() == number
-            assert reader.read(after=number - 1)[0].subject == f"e{number}"
-            assert reader.owner_no(ANNA) == 1
-        reader.close()
-
-    def test_a_reader_cannot_write(self, writer):
-        reader = sqlite_log(writer.log.path, read_only=True)
-        for write in (
-            reader.begin_epoch,
-            lambda: reader.append([admission(event("e"))], recorded_at=NOW, epoch=1),
-            lambda: reader.append_operations([], recorded_at=NOW, epoch=1),
-            lambda: reader.register_generation("i", "m", 2, created_at=NOW, epoch=1),
-        ):
-            with pytest.raises(ReadOnlyStore):
-                write()
-        reader.close()
-
-    def test_a_reader_opens_what_was_closed_and_what_was_copied_without_its_side_files(self, writer):
-        writer.append(admission(event("e1")))
-        writer.log.close()
-        assert not os.path.exists(writer.log.path + "-wal")
-        reader = sqlite_log(writer.log.path, read_only=True)
-        assert subjects(reader.read()) == [(1, "e1")]
-        reader.close()
-
-    def test_a_reader_opens_what_a_killed_writer_left(self, tmp_path):
-        code = (
-            "import os, sys; from tests.storage.test_sql_log import Writer, admission, event\n"
-            "Writer(sys.argv[1]).append(admission(event('e1'))); os.kill(os.getpid(), 9)"
-        )
-        path = str(tmp_path / "log.sqlite")
-        assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
-        assert os.path.exists(path + "-wal")
-        reader = sqlite_log(path, read_only=True)
-        assert subjects(reader.read()) == [(1, "e1")]
-        reader.close()
-
-    def test_many_threads_read_while_one_writes(self, writer):
-        failures: list[str] = []
-        done = threading.Event()
-
-        def look() -> None:
-            while not done.is_set():
-                last = writer.log.last_seq()
-                rows = writer.log.read(upto=last)
-                if [row.seq for row in rows] != list(range(1, last + 1)):
-                    failures.append(f"{last}: {[row.seq for row in rows]}")
-
-        threads = [threading.Thread(target=look) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for number in range(40):
-            writer.append(admission(event(f"e{number}"), node(f"n{number}", vector(1, 1))))
-        done.set()
-        for thread in threads:
-            thread.join()
-        assert failures == []
-
-
-class TestFiles:
-    def test_missing_log_is_not_created_by_a_reader(self, tmp_path):
-        with pytest.raises(InvalidRequest, match="open it for writing once"):
-            sqlite_log(tmp_path / "none.sqlite", read_only=True)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_a_log_without_tables_tells_a_reader_what_to_do(self, tmp_path):
-        (tmp_path / "log.sqlite").touch()
-        with pytest.raises(StoreCorrupt, match="open the store for writing once"):
-            sqlite_log(tmp_path / "log.sqlite", read_only=True)
-        Writer(tmp_path / "log.sqlite").log.close()
-        sqlite_log(tmp_path / "log.sqlite", read_only=True).close()
-
-    @pytest.mark.parametrize("read_only", [True, False])
-    def test_another_file_is_no_log(self, tmp_path, read_only):
-        (tmp_path / "log.sqlite").write_bytes(b"certainly not a database, " * 500)
-        with pytest.raises(StoreCorrupt, match="cannot be read as a log"):
-            sqlite_log(tmp_path / "log.sqlite", read_only=read_only)
-
-    @pytest.mark.parametrize(("value", "error"), [("2", StoreFormatTooNew), ("x", StoreCorrupt)])
-    def test_schema_version_is_checked(self, writer, value, error):
-        writer.log.close()
-        raw = sqlite3.connect(writer.log.path)
-        with raw:
-            raw.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (value,))
-        raw.close()
-        for read_only in (True, False):
-            with pytest.raises(error):
-                sqlite_log(writer.log.path, read_only=read_only)
-
-    def test_commits_wait_for_the_disk_and_survive_beside_readers(self, writer):
-        with writer.log._writing() as connection:
-            pragmas = {
-                name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-                for name in ("journal_mode", "synchronous", "foreign_keys")
-            }
-        assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
-
-    def test_closed_log_refuses_and_closes_again(self, writer):
-        writer.log.last_seq()
-        writer.log.close()
-        writer.log.close()
-        for call in (writer.log.last_seq, writer.log.read, writer.log.begin_epoch, lambda: writer.log.owner_no(ANNA)):
-            with pytest.raises(StoreClosed):
-                call()
-
-    def test_a_forked_child_must_open_its_own(self, writer):
-        writer.append(admission(event("e1")))
-        context = multiprocessing.get_context("fork")
-        results = context.Queue()
-        child = context.Process(target=_use_in_child, args=(writer.log, results))
-        child.start()
-        assert results.get(timeout=30) == ("StoreClosed", 1)
-        child.join(timeout=30)
-        assert writer.log.last_seq() == 1
-
-    def test_single_appends_cost_no_more_disk_than_three_bulk_appends(self, tmp_path):
-        def used(name, batches):
-            writer = Writer(tmp_path / name / "log.sqlite")
-            for batch in batches:
-                writer.append(*batch)
-            while_open = sum(file.stat().st_size for file in (tmp_path / name).iterdir())
-            writer.log.close()
-            return while_open, sum(file.stat().st_size for file in (tmp_path / name).iterdir())
-
-        body = '{"content": "' + "x" * 600 + '"}'
-        admissions = [admission(event(f"e{n}", body), node(f"n{n}", vector(1, 2), body)) for n in range(1000)]
-        bulk = used("bulk", [admissions])
-        single = used("single", [[one] for one in admissions])
-        assert single[0] <= 3 * bulk[0]
-        assert single[1] <= 1.5 * bulk[1]
-
-
-def _use_in_child(log, results):
-    try:
-        log.last_seq()
-        outcome = "worked"
-    except StoreClosed:
-        outcome = "StoreClosed"
-    log.close()
-    results.put((outcome, sqlite_log(log.path, read_only=True).last_seq()))

@@ -211,6 +211,7 @@ def test_a_text_index_on_disk_may_be_ahead_of_the_projections(tmp_path):
     first = state_of(*rows, lexical_dir=tmp_path / "owner")
     first.close()
     state = OwnerState(OWNER, dimension=DIMENSION, lexical_dir=tmp_path / "owner")
+    assert state.view().lexical("blue", k=5, eligible=state.view().eligible(ALL)).num_rows == 0
     nodes = NodeTable.batch([row for row in rows[:4] if row.kind is EntryKind.NODE], node_schema(DIMENSION))
     state.load(nodes, EDGE.empty_table(), seq=4)
     state.apply(rows)

@@ -1,0 +1,1 @@
+"""Measures the product through its public verbs: ``python -m jobs.benchmark SUITE``."""

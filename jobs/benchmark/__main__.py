@@ -1,0 +1,82 @@
+"""Command line of the benchmark: ``relevance`` and ``latency``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jobs.benchmark.latency import print_latency, run_latency
+from jobs.benchmark.locomo import read_conversations, read_questions
+from jobs.benchmark.relevance import run_relevance
+
+_ROW = "{:8} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one suite; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.benchmark", description=__doc__)
+    suites = parser.add_subparsers(dest="suite", required=True)
+    relevance = suites.add_parser("relevance", help="is the annotated evidence ranked high and packed?")
+    relevance.add_argument("--dataset", choices=["locomo"], required=True)
+    relevance.add_argument("--data", type=Path, required=True, help="folder with turns.jsonl")
+    relevance.add_argument("--questions", type=Path, required=True, help="file of questions")
+    relevance.add_argument("--budget", type=int, default=4096, help="token budget of every question")
+    relevance.add_argument("--limit-conversations", type=int, help="only the first N conversations")
+    relevance.add_argument("--json", type=Path, required=True, help="file for the report")
+    latency = suites.add_parser("latency", help="CPU and wall time of retrievals and writes")
+    latency.add_argument("--memories", default="600", help="sizes of the owner, such as 600,20000")
+    latency.add_argument("--questions", type=int, default=200, help="retrievals measured a size")
+    latency.add_argument("--json", type=Path, required=True, help="file for the report")
+    options = parser.parse_args(arguments)
+    try:
+        report = _relevance(options) if options.suite == "relevance" else _latency(options)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    report = {**report, "host": _host()}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    print(json.dumps({"suite": options.suite, "json": str(options.json)}))
+    return 0
+
+
+def _relevance(options: argparse.Namespace) -> dict[str, Any]:
+    conversations = read_conversations(options.data, limit=options.limit_conversations)
+    questions = read_questions(options.questions, conversations)
+    if not questions:
+        raise ValueError(f"{options.questions} has no answerable question about these conversations")
+    with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
+        report = run_relevance(conversations, questions, budget=options.budget, folder=Path(folder))
+    names = ("all_evidence_packed", "recall@5", "recall@10", "recall@50", "precision@5", "mrr", "ndcg@10")
+    print(_ROW.format("arm", "n", "packed", "R@5", "R@10", "R@50", "P@5", "MRR", "nDCG@10", "tokens"))
+    for arm, found in report["arms"].items():
+        print(_ROW.format(arm, found["n"], *(f"{found[name]:.3f}" for name in names), f"{found['tokens_mean']:.0f}"))
+        for category, part in found["by_category"].items():
+            if part["n"]:
+                print(
+                    _ROW.format("", part["n"], *(f"{part[name]:.3f}" for name in names), f"{part['tokens_mean']:.0f}"),
+                    category,
+                )
+    return {"suite": "relevance", "dataset": options.dataset, **report}
+
+
+def _latency(options: argparse.Namespace) -> dict[str, Any]:
+    sizes = [int(size) for size in options.memories.split(",")]
+    with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
+        report = run_latency(sizes, questions=options.questions, folder=Path(folder))
+    print_latency(report)
+    return {"suite": "latency", **report}
+
+
+def _host() -> dict[str, Any]:
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    return {"commit": commit or None, "machine": platform.machine(), "python": platform.python_version()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

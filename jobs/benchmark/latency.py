@@ -1,0 +1,138 @@
+"""Suite ``latency``: what a retrieval and a write cost, beside the bare encoder in the same run.
+
+Machines differ and are shared, so every figure that matters is a ratio of two measurements taken
+in turns in one process. CPU is the time of all threads of the process, so background work that a
+retrieval causes (its log record) counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from jobs.benchmark.corpus import lines, questions
+from prme_ray import Memory, Settings
+from storage.encoder.onnx_minilm import OnnxMiniLM
+
+__all__ = ["print_latency", "run_latency"]
+
+_WARM_UP = 20
+_SINGLE_STORES = 60
+_BULK = 400
+# Vectors of questions are not kept: every retrieval pays for its embedding.
+_SETTINGS = {"encoder": {"cache_entries": 0}}
+
+
+def run_latency(sizes: Sequence[int], *, questions: int, folder: Path) -> dict[str, Any]:
+    """Return the report for owners of these sizes.
+
+    Args:
+        sizes: Memories of the owner.
+        questions: Retrievals measured a size.
+        folder: Empty folder for the stores.
+    """
+    encoder = OnnxMiniLM(Settings().encoder)
+    report: dict[str, Any] = {"settings_fingerprint": Settings.parse(_SETTINGS).fingerprint(), "sizes": {}}
+    report["encoder"] = encoder.model_version
+    for size in sizes:
+        with Memory.open(folder / f"memory-{size}", settings=_SETTINGS) as memory:
+            memory.store_many(tqdm(lines(size), total=size, desc=f"storing {size}", unit="memory"), owner="bench")
+            report["sizes"][str(size)] = _retrievals(memory, encoder, questions)
+    with Memory.open(folder / "writes", settings=_SETTINGS) as memory:
+        report["writes"] = _writes(memory, encoder)
+    return report
+
+
+def _retrievals(memory: Memory, encoder: OnnxMiniLM, count: int) -> dict[str, Any]:
+    asked = questions(count + _WARM_UP)
+    for text in asked[:_WARM_UP]:
+        memory.retrieve(text, owner="bench")
+        encoder.embed([text])
+    whole: list[tuple[float, float]] = []
+    bare: list[tuple[float, float]] = []
+    stages: dict[str, list[float]] = {}
+    tokens = []
+    gc.collect()
+    for text in tqdm(asked[_WARM_UP:], desc="asking", unit="question"):
+        bare.append(_timed(lambda text=text: encoder.embed([text]))[:2])  # type: ignore[misc]
+        cpu, wall, answer = _timed(lambda text=text: memory.retrieve(text, owner="bench"))  # type: ignore[misc]
+        whole.append((cpu, wall))
+        tokens.append(answer.bundle.tokens_used)
+        for name, value in answer.metadata.timings_ms.items():
+            stages.setdefault(name, []).append(value)
+    summary = {"retrieval": _percentiles(whole), "embedding": _percentiles(bare)}
+    return {
+        **summary,
+        "cpu_ratio": round(summary["retrieval"]["cpu_ms"]["p50"] / summary["embedding"]["cpu_ms"]["p50"], 3),
+        "wall_ratio": round(summary["retrieval"]["wall_ms"]["p50"] / summary["embedding"]["wall_ms"]["p50"], 3),
+        "stages_ms": {name: round(float(np.median(values)), 4) for name, values in stages.items()},
+        "tokens_mean": round(float(np.mean(tokens)), 1),
+        "questions": count,
+    }
+
+
+def _writes(memory: Memory, encoder: OnnxMiniLM) -> dict[str, Any]:
+    single = list(lines(_SINGLE_STORES, seed=3))
+    memory.store(**single[0], owner="single")
+    memory.retrieve("warm", owner="single")  # from now on the owner is in memory, and writes must show there
+    walls = [_timed(lambda item=item: memory.store(**item, owner="single"))[1] for item in single[1:]]  # type: ignore[misc]
+    bulk = list(lines(_BULK, seed=5))
+    texts = [item["content"] for item in bulk]
+    workers = Settings().encoder.workers
+    with ThreadPoolExecutor(workers) as pool:
+        bare = _timed(lambda: list(pool.map(lambda text: encoder.embed([text]), texts)))[1]
+    stored = _timed(lambda: memory.store_many(bulk, owner="bulk"))[1]
+    return {
+        "store_ms": {name: round(float(np.percentile(walls, q)) * 1e3, 2) for name, q in _QUANTILES.items()},
+        "store_many_per_s": round(_BULK / stored, 1),
+        "bare_encoder_per_s": round(_BULK / bare, 1),
+        "encoder_threads": workers,
+        "rate_ratio": round(bare / stored, 3),
+    }
+
+
+_QUANTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = call()
+    return time.process_time() - cpu, time.perf_counter() - wall, result
+
+
+def _percentiles(pairs: Sequence[tuple[float, float]]) -> dict[str, dict[str, float]]:
+    columns = np.array(pairs) * 1e3
+    return {
+        kind: {name: round(float(np.percentile(columns[:, column], q)), 3) for name, q in _QUANTILES.items()}
+        for column, kind in enumerate(("cpu_ms", "wall_ms"))
+    }
+
+
+def print_latency(report: dict[str, Any]) -> None:
+    """Print the report as tables."""
+    print(f"{'memories':>9} {'':10} {'CPU p50':>8} {'p95':>8} {'p99':>8} {'wall p50':>9} {'p95':>8} {'p99':>8}  ms")
+    for size, found in report["sizes"].items():
+        for name in ("embedding", "retrieval"):
+            cpu, wall = found[name]["cpu_ms"], found[name]["wall_ms"]
+            figures = "".join(f"{cpu[key]:9.2f}" for key in _QUANTILES) + "".join(
+                f"{wall[key]:9.2f}" for key in _QUANTILES
+            )
+            print(f"{size:>9} {name:10}{figures}")
+        print(f"{'':9} ratio of medians: CPU {found['cpu_ratio']:.2f}, wall {found['wall_ratio']:.2f}")
+        print(
+            "          stages (median ms): "
+            + ", ".join(f"{name} {value:.2f}" for name, value in found["stages_ms"].items())
+        )
+    writes = report["writes"]
+    print(
+        f"store, durable and visible: p50 {writes['store_ms']['p50']} ms, p95 {writes['store_ms']['p95']} ms; "
+        f"store_many {writes['store_many_per_s']}/s against {writes['bare_encoder_per_s']}/s of the bare encoder "
+        f"with {writes['encoder_threads']} threads: ratio {writes['rate_ratio']:.2f}"
+    )
