@@ -86,18 +86,9 @@ class Layout:
         self._take_out(row)
         return False
 
-    def remove(self, row: int) -> bool:
-        """Take a record out again unless that would cost tokens; return whether it is out."""
-        line, level, before = self.lines[row], self.levels[row], list(self._rows[self._section_of[row]])
-        order, kept, packed = list(self._rows), dict(self.lines), dict(self.levels)
+    def remove(self, row: int) -> None:
+        """Take a record out again. A line saves more tokens than the new last line's break can cost."""
         self._take_out(row)
-        if self._fits():
-            return True
-        self._insert(row, line, level)
-        self._rows[self._section_of[row]] = before
-        self._rows = {section: self._rows[section] for section in order}
-        self.lines, self.levels = kept, packed
-        return False
 
     def add_guidance(self, text: str) -> bool:
         """Put a line on how to read the records above them, if it fits beside them."""

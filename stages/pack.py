@@ -18,7 +18,8 @@ from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.settings import PackingSettings
 from prme_ray.model.settings.packing import MinFidelity
 from prme_ray.model.tables import ints, texts
-from stages.costs import Line, LineCosts
+from stages.costs import LineCosts
+from stages.fill import Ladder, fill
 from stages.fold import Folding
 from stages.layout import Layout
 from stages.render import SECTIONS, has_references, section_codes
@@ -97,7 +98,7 @@ def pack(
     numbered = has_references(packing.context_format, citations=packing.context_citations)
     references = [f"m{rank + 1}" for rank in id_rank.tolist()] if numbered else None
     levels = levels_allowed(packing.context_format, min_fidelity)
-    ladder = _Ladder(table, costs, levels=levels, references=references)
+    ladder = Ladder(table, costs, levels=levels, references=references)
     links = _session_links(table, ids) if packing.session_context_packing else {}
 
     tiers = tier_codes(table, triggers={row: trigger for row, (trigger, _) in links.items()})
@@ -127,7 +128,7 @@ def pack(
     if layout.notices_fit():
         folds = packing.fold_repeated_text and packing.context_format == "reader"
         folding = Folding(table) if folds else None
-        reasons = _fill(layout, ladder, order, blank.tolist(), folding or None, frozenset(first))
+        reasons = fill(layout, ladder, order, blank.tolist(), folding or None, frozenset(first))
         guided = guidance is not None and layout.add_guidance(guidance)
         context, used = _checked(layout, costs, available)
     else:
@@ -163,70 +164,6 @@ def levels_allowed(context_format: str, min_fidelity: str) -> tuple[str, ...]:
     if context_format == "reader" or min_fidelity == "prose":
         return LEVELS[:1]
     return LEVELS[: LEVELS.index(min_fidelity) + 1]
-
-
-class _Ladder:
-    """Every row's lines at the allowed levels; levels below full are rendered when first needed."""
-
-    def __init__(
-        self, table: pa.Table, costs: LineCosts, *, levels: tuple[str, ...], references: Sequence[str] | None
-    ) -> None:
-        self._table, self._costs, self._references = table, costs, references
-        self.levels = levels
-        self._lines: dict[str, list[Line]] = {}
-        self.full = self.lines(levels[0])
-        _, tokens, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), ())
-        self.tokens = np.array(tokens, np.int64)
-        self.blank = np.array(blank, np.bool_)
-
-    def lines(self, level: str) -> list[Line]:
-        if level not in self._lines:
-            self._lines[level] = self._costs.lines(self._table, level=level, references=self._references)
-        return self._lines[level]
-
-    def cheapest_from(self, order: list[int]) -> list[int]:
-        """Return, for each place of the order, the fewest tokens any record from there on can cost."""
-        least = self.tokens
-        for level in self.levels[1:]:
-            least = np.minimum(least, np.array([line.tokens for line in self.lines(level)], np.int64))
-        return np.minimum.accumulate(least[order][::-1])[::-1].tolist()  # type: ignore[no-any-return]
-
-
-def _fill(
-    layout: Layout,
-    ladder: _Ladder,
-    order: list[int],
-    blank: list[bool],
-    folding: Folding | None,
-    required: frozenset[int],
-) -> dict[int, str]:
-    """Pack greedily in this order; return the reason of each row left out."""
-    reasons: dict[int, str] = {}
-    full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
-    cheapest: list[int] | None = None
-    tried = 0
-    for tried, row in enumerate(order, 1):
-        if blank[row]:
-            reasons[row] = "no_text"
-        elif folding is not None and row not in required and folding.covered(row):
-            reasons[row] = "folded"
-        elif full[row].tokens <= layout.room and layout.add(row, full[row], richest):
-            if folding is not None:
-                for covered in folding.add(row):
-                    if covered not in required and not layout.in_window(covered) and layout.remove(covered):
-                        folding.remove(covered)
-                        reasons[covered] = "folded"
-        elif not any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
-            reasons[row] = "budget"
-            if cheapest is None:
-                cheapest = ladder.cheapest_from(order)
-            if tried < len(order) and cheapest[tried] > layout.room:
-                break
-    # Nothing from here on fits; only the reasons are still to be told apart.
-    for row in order[tried:]:
-        covered_by_packed = folding is not None and row not in required and folding.covered(row)
-        reasons[row] = "no_text" if blank[row] else "folded" if covered_by_packed else "budget"
-    return reasons
 
 
 def _checked(layout: Layout, costs: LineCosts, available: int) -> tuple[str, int]:

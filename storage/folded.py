@@ -21,6 +21,8 @@ from prme_ray.model.times import NO_TIME
 from storage.columns import Columns, Growing
 from storage.graph import fold_name
 from storage.lexical import Lexical, TextRow
+from storage.table_vectors import TableVectors, TableVectorStore
+from storage.tables import NodeTable
 from storage.vectors import Vectors, VectorStore
 
 __all__ = ["Folded", "Head"]
@@ -88,7 +90,7 @@ class Head:
     edge_ids: list[str]
     entities: list[tuple[int, str]]
     entity_count: int
-    vectors: Vectors
+    vectors: Vectors | TableVectors
     lexical: Lexical
 
 
@@ -97,14 +99,22 @@ class Folded:
 
     Args:
         dimension: Length of a vector.
+        table: Node table that is searched for the vectors admitted up to ``upto``; ``None`` keeps all
+            vectors in memory.
+        owner_no: The owner, for ``table``.
+        upto: Sequence number, for ``table``.
     """
 
-    def __init__(self, *, dimension: int) -> None:
+    def __init__(self, *, dimension: int, table: NodeTable | None = None, owner_no: int = 0, upto: int = 0) -> None:
         self._dimension = dimension
         self._vertices = Columns(_VERTEX)
         self._memories = Growing(np.int64)
         self._edges = Columns(_EDGE)
-        self._vectors = VectorStore(dimension)
+        self._vectors: VectorStore | TableVectorStore = (
+            VectorStore(dimension)
+            if table is None
+            else TableVectorStore(table, owner_no=owner_no, upto=upto, dimension=dimension, rows_of=self._rows_of)
+        )
         self._parts: tuple[pa.Table, ...] = ()
         self._ids: list[str] = []
         self._vertex_of: dict[str, int] = {}
@@ -145,8 +155,11 @@ class Folded:
         row = np.where(structural, -1, first_row - 1 + np.cumsum(~structural))
         self._vertices.append(row=row, structural=structural, partition=self._partition(table), **_facts(table))
         self._memories.append(first_vertex + np.flatnonzero(~structural))
-        matrix, present = _vectors(answers, self._dimension)
-        self._vectors.append(matrix, present=present)
+        if isinstance(self._vectors, TableVectorStore) and "vector" not in table.column_names:
+            self._vectors.skip(answers.num_rows)
+        else:
+            matrix, present = _vectors(answers, self._dimension)
+            self._vectors.append(matrix, present=present)
         if answers.num_rows:
             memories = answers.select(NODE.names).cast(NODE).combine_chunks()
             self._parts = _merged((*self._parts, memories))
@@ -198,6 +211,11 @@ class Folded:
             vectors=self._vectors.freeze(),
             lexical=lexical,
         )
+
+    def _rows_of(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
+        rows = self._vertices.freeze()["row"]
+        found: npt.NDArray[np.int64] = rows[[self._vertex_of[name] for name in ids]]
+        return found
 
     def _ends(self, table: pa.Table, name: str) -> npt.NDArray[np.int64]:
         known = self._vertex_of

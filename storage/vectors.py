@@ -36,6 +36,10 @@ class Vectors:
     matrix: npt.NDArray[np.float32]
     present: npt.NDArray[np.bool_]
 
+    def count(self) -> int:
+        """Return how many rows have a vector."""
+        return int(self.present.sum())
+
     def scores(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the cosine of every row with ``query``, each row summed on its own."""
         products: npt.NDArray[np.float32] = np.einsum("ij,j->i", self.matrix, query)

@@ -201,6 +201,17 @@ class OwnerView:
         trigger = pa.array(names[known][which], pa.string())
         return pa.Table.from_arrays([*table.columns, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
 
+    def counts(self) -> dict[str, int]:
+        """Return what each channel holds: memories, structural nodes, edges, vectors, documents."""
+        head = self._head
+        return {
+            "nodes": len(self),
+            "structural": len(head.vertices["row"]) - len(self),
+            "edges": len(head.edges["source"]),
+            "vectors": head.vectors.count(),
+            "documents": head.lexical.documents,
+        }
+
     def contradictions(self, ids: Any) -> dict[str, str]:
         """Return, for each contested memory among ``ids``, the one that contradicts it, if any."""
         head = self._head
@@ -233,12 +244,23 @@ class OwnerState:
         owner_no: Number of the owner in the log.
         dimension: Length of a vector.
         lexical_dir: Folder for the text index of a large owner; ``None`` keeps it in memory.
+        table: Node table that is searched for the vectors admitted up to ``upto``, for an owner whose
+            vectors do not fit the memory budget; ``None`` keeps all vectors in memory.
+        upto: Sequence number, for ``table``.
     """
 
-    def __init__(self, owner_no: int, *, dimension: int, lexical_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        owner_no: int,
+        *,
+        dimension: int,
+        lexical_dir: Path | None = None,
+        table: NodeTable | None = None,
+        upto: int = 0,
+    ) -> None:
         self.owner_no = owner_no
         self._node_schema = node_schema(dimension)
-        self._folded = Folded(dimension=dimension)
+        self._folded = Folded(dimension=dimension, table=table, owner_no=owner_no, upto=upto)
         self._lexical = LexicalIndex(lexical_dir)
         self._lock = threading.Lock()
         self._seq = 0

@@ -15,7 +15,7 @@ from jobs.benchmark.latency import print_latency, run_latency
 from jobs.benchmark.locomo import read_conversations, read_questions
 from jobs.benchmark.relevance import run_relevance
 
-_ROW = "{:8} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}"
+_ROW = "{:8} {:12} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,15 +53,12 @@ def _relevance(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
         report = run_relevance(conversations, questions, budget=options.budget, folder=Path(folder))
     names = ("all_evidence_packed", "recall@5", "recall@10", "recall@50", "precision@5", "mrr", "ndcg@10")
-    print(_ROW.format("arm", "n", "packed", "R@5", "R@10", "R@50", "P@5", "MRR", "nDCG@10", "tokens"))
+    print(_ROW.format("arm", "questions", "n", "packed", "R@5", "R@10", "R@50", "P@5", "MRR", "nDCG@10", "tokens"))
     for arm, found in report["arms"].items():
-        print(_ROW.format(arm, found["n"], *(f"{found[name]:.3f}" for name in names), f"{found['tokens_mean']:.0f}"))
-        for category, part in found["by_category"].items():
+        for label, part in [("all", found), *found["by_category"].items()]:
             if part["n"]:
-                print(
-                    _ROW.format("", part["n"], *(f"{part[name]:.3f}" for name in names), f"{part['tokens_mean']:.0f}"),
-                    category,
-                )
+                figures = (f"{part[name]:.3f}" for name in names)
+                print(_ROW.format(arm, label, part["n"], *figures, f"{part['tokens_mean']:.0f}"))
     return {"suite": "relevance", "dataset": options.dataset, **report}
 
 

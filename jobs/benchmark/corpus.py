@@ -36,10 +36,11 @@ def lines(count: int, *, seed: int = 7) -> Iterator[dict[str, Any]]:
             f"{chance.choice(_TAILS)}, number {number}."
         )
         day, hour = divmod(number, 24)
+        year, month, of_month = 2020 + day // 336, 1 + day % 336 // 28, 1 + day % 28
         yield {
             "content": text,
             "session_id": f"s{number // 20}",
-            "event_time": f"20{20 + day // 360:02d}-{1 + day % 360 // 30:02d}-{1 + day % 30 % 28:02d}T{hour:02d}:00:00Z",
+            "event_time": f"{year}-{month:02d}-{of_month:02d}T{hour:02d}:00:00Z",
         }
 
 

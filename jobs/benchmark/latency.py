@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from jobs.benchmark.corpus import lines, questions
 from prme_ray import Memory, Settings
-from storage.encoder.onnx_minilm import OnnxMiniLM
+from prme_ray.encoders import built_in_encoder
+from prme_ray.model.protocols import EmbeddingProvider
 
 __all__ = ["print_latency", "run_latency"]
 
@@ -38,7 +39,7 @@ def run_latency(sizes: Sequence[int], *, questions: int, folder: Path) -> dict[s
         questions: Retrievals measured a size.
         folder: Empty folder for the stores.
     """
-    encoder = OnnxMiniLM(Settings().encoder)
+    encoder = built_in_encoder()
     report: dict[str, Any] = {"settings_fingerprint": Settings.parse(_SETTINGS).fingerprint(), "sizes": {}}
     report["encoder"] = encoder.model_version
     for size in sizes:
@@ -50,7 +51,7 @@ def run_latency(sizes: Sequence[int], *, questions: int, folder: Path) -> dict[s
     return report
 
 
-def _retrievals(memory: Memory, encoder: OnnxMiniLM, count: int) -> dict[str, Any]:
+def _retrievals(memory: Memory, encoder: EmbeddingProvider, count: int) -> dict[str, Any]:
     asked = questions(count + _WARM_UP)
     for text in asked[:_WARM_UP]:
         memory.retrieve(text, owner="bench")
@@ -78,7 +79,7 @@ def _retrievals(memory: Memory, encoder: OnnxMiniLM, count: int) -> dict[str, An
     }
 
 
-def _writes(memory: Memory, encoder: OnnxMiniLM) -> dict[str, Any]:
+def _writes(memory: Memory, encoder: EmbeddingProvider) -> dict[str, Any]:
     single = list(lines(_SINGLE_STORES, seed=3))
     memory.store(**single[0], owner="single")
     memory.retrieve("warm", owner="single")  # from now on the owner is in memory, and writes must show there

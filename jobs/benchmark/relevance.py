@@ -17,10 +17,7 @@ from jobs.benchmark.locomo import CATEGORIES, Conversation, Question
 from jobs.benchmark.metrics import evaluate, mean_metrics
 from prme_ray import Answer, Memory, Settings
 from prme_ray.model.enums import EpistemicType
-from prme_ray.tokens import counter
-from stages.costs import CachedLines
-from stages.line_cache import LineCache
-from stages.pack import pack
+from prme_ray.repack import Repacker
 
 __all__ = ["ARMS", "arm_settings", "run_relevance"]
 
@@ -77,51 +74,34 @@ def run_relevance(
     times = {conversation.name: conversation.last_time for conversation in conversations}
     report: dict[str, Any] = {"settings_fingerprint": Settings().fingerprint(), "encoder": None, "budget": budget}
     report["arms"] = {}
+    repacker = Repacker(Settings().packing)
     for arm in arms:
         rows: dict[str, list[dict[str, float]]] = {name: [] for name in CATEGORIES.values()}
         with Memory.open(folder / "memory", settings=arm_settings(arm), read_only=True) as memory:
             for question in tqdm(questions, desc=f"asking {arm}", unit="question"):
-                answer = memory.retrieve(
-                    question.text,
-                    owner=question.conversation,
-                    reference_time=times[question.conversation],
-                    token_budget=budget,
-                )
+                owner = question.conversation
+                answer = memory.retrieve(question.text, owner=owner, reference_time=times[owner], token_budget=budget)
                 report["encoder"] = answer.metadata.encoder
-                rows[question.category].append(_judge(arm, answer, question, turn_of[question.conversation]))
+                packed, tokens = _packed(arm, answer, repacker, owner)
+                names = turn_of[owner]
+                rows[question.category].append(
+                    evaluate(
+                        [names[node] for node in answer.results.ids if node in names],
+                        [names[node] for node in packed if node in names],
+                        question.evidence,
+                        tokens,
+                    )
+                )
         everything = [row for category in rows.values() for row in category]
         by_category = {name: mean_metrics(category) for name, category in rows.items()}
         report["arms"][arm] = {**mean_metrics(everything), "by_category": by_category}
     return report
 
 
-def _judge(arm: str, answer: Answer, question: Question, turn_of: dict[str, str]) -> dict[str, float]:
-    ranked = answer.results.ids
+def _packed(arm: str, answer: Answer, repacker: Repacker, owner: str) -> tuple[list[str], int]:
     if arm == "full":
-        packed = [name for section in answer.bundle.sections.values() for name in section]
-        tokens = answer.bundle.tokens_used
-    else:
-        packed, tokens = _pack_in_order(answer, ranked)
-    return evaluate(
-        [turn_of[name] for name in ranked if name in turn_of],
-        [turn_of[name] for name in packed if name in turn_of],
-        question.evidence,
-        tokens,
-    )
-
-
-_LINES = LineCache()
-
-
-def _pack_in_order(answer: Answer, ranked: list[str]) -> tuple[list[str], int]:
+        sections = answer.bundle.sections.values()
+        return [name for section in sections for name in section], answer.bundle.tokens_used
     # The product's own lines and budget, but strictly best first: a baseline has no tiers.
-    settings = arm_settings("rrf").packing
-    packed = pack(
-        answer.results.table,
-        packing=settings,
-        token_budget=answer.bundle.token_budget,
-        min_fidelity=settings.min_fidelity,
-        costs=CachedLines(settings, counter(settings.tokenizer), _LINES, owner="benchmark"),
-        required=ranked,
-    )
+    packed = repacker.pack(answer, answer.results.ids, owner=owner)
     return list(packed.included), packed.tokens_used

@@ -53,6 +53,17 @@ def test_an_episode_is_a_session_in_a_scope_with_two_candidates():
     assert found[1].score == 0.0
 
 
+def test_equal_episodes_stand_by_scope_name_then_session():
+    places = [("project", "a"), ("agent", "c"), ("agent", "b")]
+    hits = [{"session_id": session, "scope": scope, "content": "blue"} for scope, session in places for _ in range(2)]
+    found = rank_episodes("blue", scored(*({"n": n, "score": 0.5, **item} for n, item in enumerate(hits))))
+    assert [(episode.scope, episode.session_id) for episode in found] == [
+        (Scope.AGENT, "b"),
+        (Scope.AGENT, "c"),
+        (Scope.PROJECT, "a"),
+    ]
+
+
 def test_the_best_records_of_the_best_episode_rise_to_its_best_score():
     table = expand_episode("blue bike", POOL, packing=packing(local_k=2)).table
     assert numbers(table) == [1, 2, 3, 5, 4, 6, 7]

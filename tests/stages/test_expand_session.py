@@ -97,6 +97,12 @@ def test_session_packing_counts_the_path_and_links_neighbours():
     assert both[1]["session_trigger_id"] is None
 
 
+def test_of_equal_offers_the_better_ranked_trigger_gives_the_lineage():
+    hits = scored({"n": 2, "score": 0.5, **TURN}, {"n": 1, "score": 0.5, **TURN})
+    found = expand_session(hits, windows((1, 9, 1), (2, 9, -1)), packing=PackingSettings())
+    assert by_number(found.table)[9]["base_node_id"] == uid(2)
+
+
 def test_without_a_better_offer_the_order_stays():
     # After re-ranking a list need not fall; nothing may sort it that changed no score.
     hits = scored({"n": 1, "score": 0.2, **TURN}, {"n": 2, "score": 0.9, **TURN})

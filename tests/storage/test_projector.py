@@ -59,7 +59,7 @@ def commit(log, projector, rows):
 class TestBackground:
     def test_waits_for_quiet_then_writes_once(self, shard):
         log = ListedLog()
-        projector = shard(log, idle_s=0.2)
+        projector = shard(log, idle_s=0.5)
         commit(log, projector, stored(5))
         assert projector.state()["lag"] == 15
         until(lambda: projector.position == 15)
@@ -158,19 +158,25 @@ class TestCatchUp:
 
 
 class TestFailures:
-    def test_failing_add_shows_and_is_raised_and_is_retried(self, shard, tmp_path):
+    @pytest.mark.parametrize(("folder", "expected"), [("data", ProjectionFailed), ("_versions", StoreCorrupt)])
+    def test_failing_add_shows_and_is_raised_and_is_retried(self, shard, tmp_path, folder, expected):
         log = ListedLog()
         projector = shard(log, idle_s=0.02)
-        versions = tmp_path / "edges" / "rows.lance" / "_versions"
-        versions.rename(versions.with_name("aside"))
-        versions.write_text("a file where LanceDB wants a folder")
-        commit(log, projector, stored(2))
-        until(lambda: projector._failures > 0)
-        with pytest.raises(ProjectionFailed, match="catch up by themselves"):
-            projector.flush()
-        versions.unlink()
-        versions.with_name("aside").rename(versions)
-        assert projector._last_error
+        blocked = tmp_path / "edges" / "rows.lance" / folder
+        aside = blocked.with_name("aside")
+        if blocked.exists():
+            blocked.rename(aside)
+        blocked.write_text("a file where LanceDB wants a folder")
+        try:
+            commit(log, projector, stored(2))
+            until(lambda: projector._failures > 0)
+            with pytest.raises(expected):
+                projector.flush()
+            assert projector._last_error
+        finally:
+            blocked.unlink()
+            if aside.exists():
+                aside.rename(blocked)
         until(lambda: projector.position == 6)
         state = projector.state()
         assert (state["failures"], state["last_error"], rows_of(projector)) == (0, None, (2, 2))
@@ -197,7 +203,7 @@ class TestFiles:
 
 
 class TestKill:
-    @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.slow)])
     def test_killed_while_applying_then_complete_without_doubles(self, tmp_path, kills):
         stores, seed = 40 * kills, random.Random(kills)
         checkout = Path(__file__).resolve().parents[2]

@@ -1,0 +1,99 @@
+"""The greedy loop of packing: try records in order, keep what fits (digest b §1.7, §1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stages.costs import Line, LineCosts
+from stages.fold import Folding
+from stages.layout import Layout
+
+__all__ = ["Ladder", "fill"]
+
+
+class Ladder:
+    """Every row's lines at the allowed levels; levels below full are rendered when first needed.
+
+    Attributes:
+        levels: Allowed levels, richest first.
+        full: Lines at the richest level.
+        tokens: Their tokens, shape (n,).
+        blank: Whether a row's content is blank, shape (n,).
+    """
+
+    def __init__(
+        self, table: pa.Table, costs: LineCosts, *, levels: tuple[str, ...], references: Sequence[str] | None
+    ) -> None:
+        self._table, self._costs, self._references = table, costs, references
+        self.levels = levels
+        self._lines: dict[str, list[Line]] = {}
+        self.full = self.lines(levels[0])
+        _, tokens, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), ())
+        self.tokens = np.array(tokens, np.int64)
+        self.blank = np.array(blank, np.bool_)
+
+    def lines(self, level: str) -> list[Line]:
+        """Return every row's line at a level."""
+        if level not in self._lines:
+            self._lines[level] = self._costs.lines(self._table, level=level, references=self._references)
+        return self._lines[level]
+
+    def cheapest_from(self, order: list[int]) -> list[int]:
+        """Return, for each place of the order, the fewest tokens any record from there on can cost."""
+        least = self.tokens
+        for level in self.levels[1:]:
+            least = np.minimum(least, np.array([line.tokens for line in self.lines(level)], np.int64))
+        return np.minimum.accumulate(least[order][::-1])[::-1].tolist()  # type: ignore[no-any-return]
+
+
+def fill(
+    layout: Layout,
+    ladder: Ladder,
+    order: list[int],
+    blank: list[bool],
+    folding: Folding | None,
+    required: frozenset[int],
+) -> dict[int, str]:
+    """Pack rows greedily in this order.
+
+    Args:
+        layout: Takes the records that fit.
+        ladder: Their lines.
+        order: Rows in the order in which they are tried.
+        blank: Rows that are left out because their text is blank.
+        folding: Knows repeated text; ``None`` where nothing is folded.
+        required: Rows that are never folded away.
+
+    Returns:
+        The reason of each row left out, in the order decided: ``no_text``, ``folded`` or ``budget``.
+    """
+    reasons: dict[int, str] = {}
+    full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
+    cheapest: list[int] | None = None
+    tried = 0
+    for tried, row in enumerate(order, 1):
+        if blank[row]:
+            reasons[row] = "no_text"
+        elif folding is not None and row not in required and folding.covered(row):
+            reasons[row] = "folded"
+        elif full[row].tokens <= layout.room and layout.add(row, full[row], richest):
+            if folding is not None:
+                for covered in folding.add(row):
+                    if covered not in required and not layout.in_window(covered):
+                        layout.remove(covered)
+                        folding.remove(covered)
+                        reasons[covered] = "folded"
+        elif not any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
+            reasons[row] = "budget"
+            if cheapest is None:
+                cheapest = ladder.cheapest_from(order)
+            if tried < len(order) and cheapest[tried] > layout.room:
+                break
+    # Nothing from here on fits; only the reasons are still to be told apart.
+    for row in order[tried:]:
+        covered_by_packed = folding is not None and row not in required and folding.covered(row)
+        reasons[row] = "no_text" if blank[row] else "folded" if covered_by_packed else "budget"
+    return reasons
