@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +17,10 @@ from prme_ray.model.enums import (
     Scope,
     SourceType,
 )
-from prme_ray.model.errors import InvalidRequest, InvalidText
+from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.json_values import is_number, json_object
 from prme_ray.model.nodes import SPEAKER_KEY, valid_speaker
-from prme_ray.model.request import one_of
+from prme_ray.model.request import flag, one_of
 from prme_ray.model.settings import Settings
 from prme_ray.model.text import check_text, name_of
 from prme_ray.model.times import Instant, instant
@@ -31,6 +30,7 @@ __all__ = ["BINDINGS_KEY", "OMITTED", "MemoryArguments", "Omitted", "check_argum
 BINDINGS_KEY = "prme_value_bindings_v1"
 """Reserved metadata key of the value bindings."""
 _BINDINGS_LIMIT = 256
+_TTL_LIMIT = 1_000_000
 _DEFAULT_SALIENCE = 0.5
 
 
@@ -136,7 +136,7 @@ def check_arguments(
     return MemoryArguments(
         content=text,
         retrieval_content=indexed,
-        value_bindings=_bindings(value_bindings, text, text if indexed is None else indexed),
+        value_bindings=_bindings(value_bindings, text, text if indexed is None else indexed, item),
         session_id=None if session_id is None else name_of(session_id, "session_id"),
         metadata=checked_metadata,
         role=who,
@@ -157,13 +157,12 @@ def check_arguments(
         valid_to=end,
         ttl_days=_DEFAULT_TTL.get(kind) if isinstance(ttl_days, Omitted) else _days(ttl_days),
         salience=_DEFAULT_SALIENCE if salience is None else _unit(salience, "salience"),
-        pinned=bool(pinned),
+        pinned=flag(pinned, "pinned"),
     )
 
 
 def _unit(value: Any, argument: str) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not 0 <= value <= 1:
+    if not is_number(value, 0, 1):
         raise InvalidRequest(argument=argument, given=value, allowed="a number from 0 to 1")
     return float(value)
 
@@ -171,8 +170,9 @@ def _unit(value: Any, argument: str) -> float:
 def _days(value: Any) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidRequest(argument="ttl_days", given=value, allowed="a whole number of days, or None for no expiry")
+    if not isinstance(value, int) or not is_number(value, 1, _TTL_LIMIT):
+        allowed = f"a whole number of days from 1 to {_TTL_LIMIT}, or None for no expiry"
+        raise InvalidRequest(argument="ttl_days", given=value, allowed=allowed)
     return value
 
 
@@ -192,19 +192,10 @@ def _metadata(value: Mapping[str, Any] | None, epistemic: EpistemicType, item: i
         raise InvalidRequest(
             argument="epistemic_type", given="deprecated", allowed="a type that can be assigned at creation"
         )
-    if value is not None and not isinstance(value, Mapping):
-        raise InvalidRequest(argument="metadata", given=type(value).__name__, allowed="a mapping of JSON values")
-    metadata = dict(value or {})
+    metadata = {} if value is None else json_object(value, "metadata", item)
     for key in (SPEAKER_KEY, BINDINGS_KEY):
         if key in metadata:
             raise InvalidRequest(argument="metadata", given=key, allowed="other keys; this one is reserved")
-    try:
-        dumped = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidRequest(argument="metadata", given=str(error), allowed="JSON values only") from None
-    if "\\u0000" in dumped:
-        raise InvalidText(argument="metadata", given="a NUL character", allowed="remove it", item=item)
-    check_text(dumped, "metadata", item)
     if epistemic is EpistemicType.CONDITIONAL:
         condition = metadata.get("condition")
         if not isinstance(condition, str) or not condition.strip():
@@ -218,7 +209,9 @@ def _metadata(value: Mapping[str, Any] | None, epistemic: EpistemicType, item: i
     return metadata or None
 
 
-def _bindings(value: Mapping[str, str] | None, content: str, indexed: str) -> tuple[tuple[str, str], ...]:
+def _bindings(
+    value: Mapping[str, str] | None, content: str, indexed: str, item: int | None
+) -> tuple[tuple[str, str], ...]:
     if value is None:
         return ()
     if not isinstance(value, Mapping) or len(value) > _BINDINGS_LIMIT:
@@ -226,8 +219,8 @@ def _bindings(value: Mapping[str, str] | None, content: str, indexed: str) -> tu
             argument="value_bindings", given=type(value).__name__, allowed=f"a mapping of up to {_BINDINGS_LIMIT} pairs"
         )
     for presentation, lookup in value.items():
-        check_text(presentation, "value_bindings")
-        check_text(lookup, "value_bindings")
+        check_text(presentation, "value_bindings", item)
+        check_text(lookup, "value_bindings", item)
         if not presentation or presentation == lookup or presentation not in content or presentation not in indexed:
             raise InvalidRequest(
                 argument="value_bindings",

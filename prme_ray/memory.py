@@ -12,11 +12,11 @@ from typing import Any, Self
 from prme_ray.answer import Answer
 from prme_ray.arguments import OMITTED, Omitted
 from prme_ray.health import Health, health_of
-from prme_ray.model.errors import NotFound, StoreClosed
+from prme_ray.model.errors import InvalidSettings, NotFound, StoreClosed
 from prme_ray.model.nodes import Event, Node
 from prme_ray.model.protocols import EmbeddingProvider
 from prme_ray.model.settings import ScoringSettings, Settings
-from prme_ray.model.text import name_of
+from prme_ray.model.text import check_text, name_of
 from prme_ray.model.times import Instant
 from prme_ray.retrieval import Retriever
 from prme_ray.writing import MonotonicClock, Stored, Writer
@@ -88,7 +88,7 @@ class Memory:
             InvalidSettings: naming the wrong key.
             EncoderFileMismatch: the model file is not the expected one.
         """
-        chosen = settings if isinstance(settings, Settings) else Settings.parse(dict(settings or {}))
+        chosen = _settings(settings)
         provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
         cached = CachedEncoder(provider, entries=chosen.encoder.cache_entries)
         store = Store(
@@ -355,7 +355,8 @@ class Memory:
         Raises:
             NotFound: this owner has no such memory; the same for another owner's id.
         """
-        row = self._open_store().record(_owner(tenant, owner), EntryKind.NODE, node_id)
+        subject = check_text(node_id, "node_id").lower()
+        row = self._open_store().record(_owner(tenant, owner), EntryKind.NODE, subject)
         node = None if row is None else Node.model_validate_json(row.payload)
         if node is None or node.structural:
             raise NotFound(kind="memory", id=node_id)
@@ -367,7 +368,8 @@ class Memory:
         Raises:
             NotFound: this owner has no such event.
         """
-        row = self._open_store().record(_owner(tenant, owner), EntryKind.EVENT, event_id)
+        subject = check_text(event_id, "event_id").lower()
+        row = self._open_store().record(_owner(tenant, owner), EntryKind.EVENT, subject)
         if row is None:
             raise NotFound(kind="event", id=event_id)
         return Event.model_validate_json(row.payload)
@@ -407,3 +409,11 @@ class Memory:
 
 def _owner(tenant: str, owner: str) -> OwnerKey:
     return OwnerKey(name_of(tenant, "tenant"), name_of(owner, "owner"))
+
+
+def _settings(given: Any) -> Settings:
+    if given is None or isinstance(given, Settings):
+        return given or Settings()
+    if not isinstance(given, Mapping):
+        raise InvalidSettings(argument="settings", given=given, allowed="Settings or a mapping of its fields")
+    return Settings.parse(dict(given))

@@ -11,7 +11,7 @@ from typing import Any
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
 from prme_ray.executors.inline import InlineExecutor
-from prme_ray.model.enums import Path
+from prme_ray.model.enums import Path, RetrievalMode
 from prme_ray.model.errors import EncoderMismatch
 from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
@@ -26,7 +26,8 @@ from storage.view import OwnerState, OwnerView
 
 __all__ = ["Retriever"]
 
-_EVERYTHING_ACTIVE = Filters()
+# What counts as the owner's memories: AUDIT alone sees retired ones.
+_VISIBLE = {mode: Filters(include_inactive=mode is RetrievalMode.AUDIT) for mode in RetrievalMode}
 
 
 class Retriever:
@@ -70,7 +71,7 @@ class Retriever:
         started = time.perf_counter()
         request = make_request(
             query,
-            request_id=request_id or self._new_id(),
+            request_id=self._new_id() if request_id is None else request_id,
             tenant=tenant,
             owner=owner,
             now=self._clock(),
@@ -95,7 +96,7 @@ class Retriever:
             snapshot=view.seq,
             encoder=self._encoder.identity,
             owner_known=found is not None,
-            owner_memories=int(view.eligible(_EVERYTHING_ACTIVE).rows.sum()),
+            owner_memories=int(view.eligible(_VISIBLE[request.mode]).rows.sum()),
             fingerprint=self._fingerprint,
             scoring_version=self._scoring_version(request),
             embedding_mismatch=mismatch,

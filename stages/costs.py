@@ -106,7 +106,7 @@ class CachedLines:
         records = read(table.select(_READ).take(pa.array(missing, pa.int64())))
         for row, record in zip(missing, records, strict=True):
             if level in TEXT_LEVELS and len(record.content) > self._longest_text:
-                lines[row] = Line("", _NEVER, speaker=False, blank=not record.content.strip())
+                lines[row] = Line("", _NEVER, _NEVER, speaker=False, blank=not record.content.strip())
             else:
                 lines[row] = self._line(record, level, None if references is None else references[row])
                 self._cache[keys[row]] = lines[row]
@@ -120,4 +120,5 @@ class CachedLines:
 
     def _line(self, record: Record, level: str, reference: str | None) -> Line:
         text, speaker = record_line(record, context_format=self._format, level=level, reference=reference)
-        return Line(text, self._counter.count(text + "\n"), speaker, not record.content.strip())
+        count = self._counter.count
+        return Line(text, count(text + "\n"), count(text), speaker, not record.content.strip())

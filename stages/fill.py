@@ -31,7 +31,7 @@ class Ladder:
         self.levels = levels
         self._lines: dict[str, list[Line]] = {}
         self.full = self.lines(levels[0])
-        _, tokens, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), ())
+        _, tokens, _, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), (), ())
         self.tokens = np.array(tokens, np.int64)
         self.blank = np.array(blank, np.bool_)
 

@@ -80,6 +80,14 @@ class Layout:
         """Insert a record if the whole context stays within the budget; return whether it did."""
         if line.tokens > self.room:
             return False
+        if not self._links:
+            # Without windows a record goes to the end of its section, so what it would cost is known.
+            section = self._section_of[row]
+            over = self.total + self._growth(section, line) - self._available
+            if over > SLACK or (over >= -SLACK and over + self._ending(section, line) > 0):
+                return False
+            self._insert(row, line, level)
+            return True
         self._insert(row, line, level)
         if self._fits():
             return True
@@ -123,20 +131,29 @@ class Layout:
 
     def _insert(self, row: int, line: Line, level: str) -> None:
         section = self._section_of[row]
-        if self.lines:
-            self.total -= self._header_tokens()
-        if section not in self._rows:
-            self._rows[section] = []
-            self.total += self._count(label(section) + "\n")
-        self._rows[section].append(row)
+        self.total += self._growth(section, line)
+        self._rows.setdefault(section, []).append(row)
         self.lines[row] = line
         self.levels[row] = level
         self._speakers += line.speaker
-        self.total += line.tokens + self._header_tokens()
+
+    def _growth(self, section: int, line: Line) -> int:
+        """Return what the total grows by when the line joins the section."""
+        shown = self._speakers + line.speaker > 0
+        grown = line.tokens + self._header_tokens(shown)
+        if self.lines:
+            grown -= self._header_tokens(self._speakers > 0)
+        return grown if section in self._rows else grown + self._count(label(section) + "\n")
+
+    def _ending(self, section: int, line: Line) -> int:
+        """Return what the last line, once the line has joined the section, saves without its break."""
+        if section in self._rows and (last := next(reversed(self._rows))) != section:
+            line = self.lines[self._rows[last][-1]]
+        return line.last - line.tokens
 
     def _take_out(self, row: int) -> None:
         section = self._section_of[row]
-        self.total -= self._header_tokens()
+        self.total -= self._header_tokens(self._speakers > 0)
         self._rows[section].remove(row)
         if not self._rows[section]:
             del self._rows[section]
@@ -146,20 +163,19 @@ class Layout:
         self._speakers -= line.speaker
         self.total -= line.tokens
         if self.lines:
-            self.total += self._header_tokens()
+            self.total += self._header_tokens(self._speakers > 0)
 
     def _fits(self) -> bool:
         over = self.total - self._available
         if abs(over) > SLACK:
             return over < 0
         last = self.lines[self._arranged(self._rows[next(reversed(self._rows))])[-1]] if self._rows else None
-        return last is None or over + self._count(last.text) - last.tokens <= 0
+        return last is None or over + last.last - last.tokens <= 0
 
     def _header(self) -> str:
         return self._headers[self._speakers > 0]
 
-    def _header_tokens(self) -> int:
-        shown = self._speakers > 0
+    def _header_tokens(self, shown: bool) -> int:
         cost = self._header_costs[shown]
         if cost is None:
             cost = self._header_costs[shown] = self._costs.count(self._headers[shown] + "\n")

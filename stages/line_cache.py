@@ -13,12 +13,14 @@ class Line(NamedTuple):
     Attributes:
         text: The line, without its line break.
         tokens: Tokens of the line with its line break.
+        last: Tokens of the line without one, as it stands at the end of a context.
         speaker: It shows a reader speaker.
         blank: The memory's content is blank after trimming.
     """
 
     text: str
     tokens: int
+    last: int
     speaker: bool
     blank: bool
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,12 +10,13 @@ from typing import Any, TypeVar, get_args
 
 from prme_ray.model.enums import NodeType, RetrievalMode, Scope, SourceType
 from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.json_values import is_number
 from prme_ray.model.settings import PackingSettings, ScoringSettings, Settings
 from prme_ray.model.settings.packing import MinFidelity
-from prme_ray.model.text import check_text, name_of
+from prme_ray.model.text import check_text, name_of, uuid_of
 from prme_ray.model.times import Instant, instant
 
-__all__ = ["MULTIPLIERS", "Request", "make_request", "one_of", "scopes_of"]
+__all__ = ["MULTIPLIERS", "Request", "flag", "make_request", "one_of", "scopes_of"]
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -110,7 +110,7 @@ def make_request(
     start = instant(event_time_from, "event_time_from")
     end = instant(event_time_to, "event_time_to")
     return Request(
-        request_id=request_id,
+        request_id=uuid_of(request_id, "request_id"),
         tenant=name_of(tenant, "tenant"),
         owner=name_of(owner, "owner"),
         query=check_text(query, "query"),
@@ -128,7 +128,7 @@ def make_request(
         max_per_evidence=None if max_per_evidence is None else _count(max_per_evidence, "max_per_evidence", minimum=1),
         exclude_node_types=_members(NodeType, exclude_node_types or (), "exclude_node_types"),
         source_types=None if source_types is None else _members(SourceType, source_types, "source_types"),
-        include_cross_scope=bool(include_cross_scope),
+        include_cross_scope=flag(include_cross_scope, "include_cross_scope"),
         multipliers=_multipliers(ranking_multipliers, scoring),
         scoring=scoring,
         packing=packing.model_copy(update=changes) if changes else packing,
@@ -145,6 +145,17 @@ def one_of(enum: type[E], value: Any, argument: str) -> E:
         return enum(value)
     except ValueError:
         raise InvalidRequest(argument=argument, given=value, allowed=f"one of {', '.join(enum)}") from None
+
+
+def flag(value: Any, argument: str) -> bool:
+    """Return ``value``, which must be a bool: the text "false" would count as true.
+
+    Raises:
+        InvalidRequest: it is something else.
+    """
+    if not isinstance(value, bool):
+        raise InvalidRequest(argument=argument, given=value, allowed="True or False")
+    return value
 
 
 def scopes_of(scope: str | Collection[str] | None) -> frozenset[Scope] | None:
@@ -176,7 +187,7 @@ def _count(value: Any, argument: str, *, minimum: int) -> int:
 def _score(value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if not is_number(value, 0):
         raise InvalidRequest(argument="min_score", given=value, allowed="a finite number of at least 0, or None")
     return float(value)
 
@@ -197,8 +208,7 @@ def _multipliers(given: Any, scoring: ScoringSettings) -> Mapping[str, float] | 
     if not isinstance(given, Mapping) or any(name not in MULTIPLIERS for name in given):
         raise InvalidRequest(argument="ranking_multipliers", given=given, allowed=allowed)
     for name, value in given.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not number or not low <= value <= high:
+        if not is_number(value, low, high):
             raise InvalidRequest(argument=f"ranking_multipliers.{name}", given=value, allowed=allowed)
     complete = {name: float(given.get(name, 1.0)) for name in MULTIPLIERS}
     if all(value == 1.0 for value in complete.values()):

@@ -8,9 +8,10 @@ from typing import Any
 
 from prme_ray.model.errors import InvalidRequest, InvalidText
 
-__all__ = ["check_text", "name_of"]
+__all__ = ["check_text", "name_of", "uuid_of"]
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NAME_LIMIT = 1024
 """Longest tenant, owner or session name, in characters."""
 
@@ -47,3 +48,18 @@ def name_of(value: Any, argument: str) -> str:
     if not name or len(name) > NAME_LIMIT:
         raise InvalidRequest(argument=argument, given=name[:40], allowed=f"1 to {NAME_LIMIT} characters")
     return name
+
+
+def uuid_of(value: Any, argument: str) -> str:
+    """Return a UUID in lower case, with hyphens.
+
+    Raises:
+        InvalidRequest: text of another form.
+        InvalidText: not a string, or with NUL or a lone surrogate.
+    """
+    text = check_text(value, argument).lower()
+    if not _UUID.fullmatch(text):
+        raise InvalidRequest(
+            argument=argument, given=value, allowed="a UUID such as 6f1d8e7b-d38e-420a-bde5-0343aa5915c4"
+        )
+    return text

@@ -32,7 +32,7 @@ class GivenCosts:
 
     def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> list[Line]:
         return [
-            Line(f"{node_id} {level}", self.given["costs"][node_id][level], False, not content.strip())
+            Line(f"{node_id} {level}", cost := self.given["costs"][node_id][level], cost, False, not content.strip())
             for node_id, content in zip(texts(table, "node_id"), texts(table, "content"), strict=True)
         ]
 

@@ -13,7 +13,7 @@ class Costs:
 
 
 def a_line(text: str, *, speaker: bool = False) -> Line:
-    return Line(text, COUNT(text + "\n"), speaker, blank=False)
+    return Line(text, COUNT(text + "\n"), COUNT(text), speaker, blank=False)
 
 
 def layout(available: int = 1000, *, sections=(3,) * 9, links=None, notices=()) -> Layout:

@@ -4,7 +4,7 @@ from stages.line_cache import Line, LineCache
 
 
 def a_line(size: int = 1) -> Line:
-    return Line("x" * size, 1, speaker=False, blank=False)
+    return Line("x" * size, 1, 1, speaker=False, blank=False)
 
 
 def test_the_entries_in_use_survive() -> None:
