@@ -22,6 +22,7 @@ from prme_ray.model.response import (
     Outcome,
 )
 from prme_ray.model.settings import Settings
+from prme_ray.model.tables import column, texts
 from prme_ray.steps.values import Kept, Plan, Scans, Selection, joined
 from stages.filter import default_reasons
 from stages.pack import Packed
@@ -160,7 +161,7 @@ def _bundle(request: Request, selection: Selection, packed: Packed) -> Bundle:
     table = selection.table
     conflicts: list[Conflict] = []
     if table.num_rows and table.column("contradicts_id").null_count < table.num_rows:
-        pairs = zip(table.column("node_id").to_pylist(), table.column("contradicts_id").to_pylist(), strict=True)
+        pairs = zip(texts(table, "node_id"), texts(table, "contradicts_id"), strict=True)
         conflicts = [Conflict(node_id=one, contradicts_id=other) for one, other in pairs if other is not None]
     return Bundle(
         context=packed.context,
@@ -189,7 +190,10 @@ def _bindings(table: pa.Table, packed: Packed) -> dict[str, str]:
     if not packed.included:
         return found
     included = set(packed.included)
-    for node_id, text in zip(table.column("node_id").to_pylist(), table.column("metadata").to_pylist(), strict=True):
+    metadata = column(table, "metadata")
+    if metadata.null_count == len(metadata):
+        return found
+    for node_id, text in zip(texts(table, "node_id"), metadata.to_pylist(), strict=True):
         if text and BINDINGS_KEY in text and node_id in included:
             found.update(json.loads(text).get(BINDINGS_KEY, []))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +16,7 @@ from prme_ray.writing import Stored
 
 __all__ = ["AsyncMemory"]
 
-_BATCH = 256
+_END = object()
 
 
 class AsyncMemory:
@@ -51,15 +51,8 @@ class AsyncMemory:
         """Remember a stream of texts; see ``Memory.store_many``. Takes async iterables too."""
         if not isinstance(items, AsyncIterable):
             return await asyncio.to_thread(self._memory.store_many, items, **arguments)
-        stored: list[Stored] = []
-        batch: list[Any] = []
-        async for item in items:
-            batch.append(item)
-            if len(batch) == _BATCH:
-                stored.extend(await asyncio.to_thread(self._memory.store_many, batch, **arguments))
-                batch = []
-        stored.extend(await asyncio.to_thread(self._memory.store_many, batch, **arguments))
-        return stored
+        pulled = _pulled(aiter(items), asyncio.get_running_loop())
+        return await asyncio.to_thread(self._memory.store_many, pulled, **arguments)
 
     async def store_node(self, content: str, **arguments: Any) -> Stored:
         """Store a structured memory; see ``Memory.store_node``."""
@@ -100,3 +93,13 @@ class AsyncMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _pulled(items: AsyncIterator[Any], loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
+    """Yield, in a worker thread, what the loop's iterator gives, one at a time."""
+
+    async def following() -> Any:
+        return await anext(items, _END)
+
+    while (item := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not _END:
+        yield item

@@ -25,6 +25,7 @@ from prme_ray.model.enums import (
 )
 from prme_ray.model.nodes import SPEAKER_KEY
 from prme_ray.model.response import AdjustmentStep, Candidate, Exclusion, Lineage, RankFusion, SessionLink, Trace
+from prme_ray.model.tables import records, texts
 from stages.pack import Packed
 
 __all__ = ["Candidates", "Exclusions"]
@@ -70,7 +71,7 @@ class Candidates(Sequence[Candidate]):
     @property
     def ids(self) -> list[str]:
         """Ids in rank order, without building the records."""
-        return self.table.column("node_id").to_pylist()  # type: ignore[no-any-return]
+        return texts(self.table, "node_id")
 
     def find(self, node_id: str) -> Candidate | None:
         """Return the candidate with this id, or ``None``."""
@@ -78,7 +79,7 @@ class Candidates(Sequence[Candidate]):
         return self._build(ids.index(node_id)) if node_id in ids else None
 
     def _build(self, position: int) -> Candidate:
-        row = self.table.slice(position, 1).to_pylist()[0]
+        row = records(self.table.slice(position, 1))[0]
         node_id = row["node_id"]
         metadata = json.loads(row["metadata"]) if row["metadata"] else {}
         public = {key: value for key, value in metadata.items() if key not in _RESERVED}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -114,7 +115,8 @@ def _shard_health(shard: Shard, store: Store) -> ShardHealth:
         resident=resident,
         projector=projector,
         committer=committer,
-        files=sum(1 for path in shard.path.rglob("*") if path.is_file()),
+        # os.walk passes over folders that a compaction removes meanwhile.
+        files=sum(len(names) for _, _, names in os.walk(shard.path)),
         disagreements=disagreements,
     )
 

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from prme_ray.answer import Answer
 from prme_ray.arguments import OMITTED, Omitted
+from prme_ray.defaults import DEFAULT_TENANT, new_uuid, owner_key, settings_of, utc_now
 from prme_ray.health import Health, health_of
-from prme_ray.model.errors import InvalidSettings, NotFound, StoreClosed
+from prme_ray.model.errors import NotFound, StoreClosed
 from prme_ray.model.nodes import Event, Node
 from prme_ray.model.protocols import EmbeddingProvider
 from prme_ray.model.settings import ScoringSettings, Settings
-from prme_ray.model.text import check_text, name_of
+from prme_ray.model.text import check_text
 from prme_ray.model.times import Instant
 from prme_ray.retrieval import Retriever
 from prme_ray.writing import MonotonicClock, Stored, Writer
 from storage.encoder.cache import CachedEncoder
 from storage.encoder.onnx_minilm import OnnxMiniLM
-from storage.records import EntryKind, OwnerKey
+from storage.records import EntryKind
 from storage.shard import EncoderIdentity
 from storage.store import Store
 
 __all__ = ["Memory"]
-
-DEFAULT_TENANT = "default"
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _uuid4() -> str:
-    return str(uuid.uuid4())
 
 
 class Memory:
@@ -68,8 +58,8 @@ class Memory:
         settings: Settings | Mapping[str, Any] | None = None,
         encoder: EmbeddingProvider | None = None,
         read_only: bool = False,
-        clock: Callable[[], datetime] = _utc_now,
-        new_id: Callable[[], str] = _uuid4,
+        clock: Callable[[], datetime] = utc_now,
+        new_id: Callable[[], str] = new_uuid,
     ) -> Memory:
         """Open a store, creating it when the folder is missing or empty.
 
@@ -88,7 +78,7 @@ class Memory:
             InvalidSettings: naming the wrong key.
             EncoderFileMismatch: the model file is not the expected one.
         """
-        chosen = _settings(settings)
+        chosen = settings_of(settings)
         provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
         cached = CachedEncoder(provider, entries=chosen.encoder.cache_entries)
         store = Store(
@@ -163,7 +153,7 @@ class Memory:
         """
         return self._open_writer().store(
             content,
-            owner=_owner(tenant, owner),
+            owner=owner_key(tenant, owner),
             session_id=session_id,
             event_time=event_time,
             role=role,
@@ -199,7 +189,7 @@ class Memory:
         Raises:
             InvalidItems: some items were refused, all others are stored; carries both.
         """
-        return self._open_writer().store_many(items, owner=_owner(tenant, owner), **common)
+        return self._open_writer().store_many(items, owner=owner_key(tenant, owner), **common)
 
     def store_node(
         self,
@@ -222,7 +212,7 @@ class Memory:
         """
         return self._open_writer().store_node(
             content,
-            owner=_owner(tenant, owner),
+            owner=owner_key(tenant, owner),
             node_type=node_type,
             node_id=node_id,
             evidence_refs=evidence_refs,
@@ -254,7 +244,7 @@ class Memory:
             source_id,
             target_id,
             edge_type,
-            owner=_owner(tenant, owner),
+            owner=owner_key(tenant, owner),
             confidence=confidence,
             valid_from=valid_from,
             valid_to=valid_to,
@@ -356,7 +346,7 @@ class Memory:
             NotFound: this owner has no such memory; the same for another owner's id.
         """
         subject = check_text(node_id, "node_id").lower()
-        row = self._open_store().record(_owner(tenant, owner), EntryKind.NODE, subject)
+        row = self._open_store().record(owner_key(tenant, owner), EntryKind.NODE, subject)
         node = None if row is None else Node.model_validate_json(row.payload)
         if node is None or node.structural:
             raise NotFound(kind="memory", id=node_id)
@@ -369,7 +359,7 @@ class Memory:
             NotFound: this owner has no such event.
         """
         subject = check_text(event_id, "event_id").lower()
-        row = self._open_store().record(_owner(tenant, owner), EntryKind.EVENT, subject)
+        row = self._open_store().record(owner_key(tenant, owner), EntryKind.EVENT, subject)
         if row is None:
             raise NotFound(kind="event", id=event_id)
         return Event.model_validate_json(row.payload)
@@ -405,15 +395,3 @@ class Memory:
     def _open_writer(self) -> Writer:
         self._open_store()
         return self._writer
-
-
-def _owner(tenant: str, owner: str) -> OwnerKey:
-    return OwnerKey(name_of(tenant, "tenant"), name_of(owner, "owner"))
-
-
-def _settings(given: Any) -> Settings:
-    if given is None or isinstance(given, Settings):
-        return given or Settings()
-    if not isinstance(given, Mapping):
-        raise InvalidSettings(argument="settings", given=given, allowed="Settings or a mapping of its fields")
-    return Settings.parse(dict(given))

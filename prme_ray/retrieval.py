@@ -15,6 +15,7 @@ from prme_ray.model.enums import Path, RetrievalMode
 from prme_ray.model.errors import EncoderMismatch
 from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
+from prme_ray.model.text import uuid_of
 from prme_ray.retrieval_log import OP_TYPE, encode_record
 from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
@@ -71,7 +72,7 @@ class Retriever:
         started = time.perf_counter()
         request = make_request(
             query,
-            request_id=self._new_id() if request_id is None else request_id,
+            request_id=self._new_id() if request_id is None else uuid_of(request_id, "request_id"),
             tenant=tenant,
             owner=owner,
             now=self._clock(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,21 +17,23 @@ import numpy as np
 from prme_ray.admission import Draft, admission_of, draft_memory, draft_node, edge_entry
 from prme_ray.arguments import check_arguments
 from prme_ray.model.enums import EdgeType
-from prme_ray.model.errors import InvalidItems, InvalidRequest, NotFound
+from prme_ray.model.errors import EncoderMismatch, InvalidItems, InvalidRequest, InvalidText, NotFound
+from prme_ray.model.json_values import is_number, json_object
 from prme_ray.model.nodes import Edge
 from prme_ray.model.request import one_of
 from prme_ray.model.settings import Settings
-from prme_ray.model.text import check_text
+from prme_ray.model.text import uuid_of
 from prme_ray.model.times import Instant, instant
 from storage.encoder.cache import CachedEncoder
 from storage.records import Admission, Appended, EntryKind, OwnerKey
+from storage.shard import Shard
 from storage.store import Store
 
 __all__ = ["MonotonicClock", "Stored", "Writer"]
 
 _IN_FLIGHT = 64
-_ITEM_KEYS = tuple(name for name in inspect.signature(check_arguments).parameters if name not in ("settings", "item"))
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NOT_OF_STORE = {"settings", "item", "lifecycle_state", "salience", "pinned"}
+_ITEM_KEYS = tuple(name for name in inspect.signature(check_arguments).parameters if name not in _NOT_OF_STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,7 @@ class Writer:
 
     def store(self, content: str, *, owner: OwnerKey, **arguments: Any) -> Stored:
         """Store one memory and return when it is durable and visible."""
-        shard = self._store.writer(owner)
-        generation = shard.writing_generation()
+        shard, generation = self._shard(owner)
         draft = self._draft(content, owner=owner, item=None, **arguments)
         vector = self._embed(draft)
         return _stored(draft, shard.submit(admission_of(draft, vector=vector, generation=generation)))
@@ -110,8 +110,12 @@ class Writer:
         Raises:
             InvalidItems: some items were refused; it names them and carries the receipts of all others.
         """
-        shard = self._store.writer(owner)
-        generation = shard.writing_generation()
+        if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+            raise InvalidRequest(
+                argument="items", given=type(items).__name__, allowed="an iterable of texts or mappings"
+            )
+        _check_keys(common)
+        shard, generation = self._shard(owner)
         rejected: list[InvalidRequest] = []
         stored: list[Stored] = []
         embedding: deque[tuple[Draft, Future[bytes | None]]] = deque()
@@ -149,14 +153,15 @@ class Writer:
         **arguments: Any,
     ) -> Stored:
         """Store a structured memory without a source event of its own."""
-        shard = self._store.writer(owner)
-        generation = shard.writing_generation()
+        if isinstance(evidence_refs, str) or not isinstance(evidence_refs, Iterable):
+            raise InvalidRequest(argument="evidence_refs", given=evidence_refs, allowed="a list of UUIDs")
+        shard, generation = self._shard(owner)
         draft = draft_node(
             check_arguments(content, settings=self._settings, **arguments),
             owner=owner,
             now=self._clock(),
-            node_id=_uuid(node_id, "node_id") if node_id is not None else self._new_id(),
-            evidence_refs=tuple(_uuid(ref, "evidence_refs") for ref in evidence_refs),
+            node_id=uuid_of(node_id, "node_id") if node_id is not None else self._new_id(),
+            evidence_refs=tuple(uuid_of(ref, "evidence_refs") for ref in evidence_refs),
             link_entities=self._settings.link_entities,
         )
         vector = self._embed(draft)
@@ -175,29 +180,42 @@ class Writer:
         metadata: Mapping[str, Any] | None = None,
     ) -> str:
         """Store an edge between two memories of one owner and return its id."""
-        shard = self._store.writer(owner)
+        shard, generation = self._shard(owner)
         now = self._clock()
         start, end = instant(valid_from, "valid_from"), instant(valid_to, "valid_to")
         if end is not None and (start is None or end <= start):
             raise InvalidRequest(argument="valid_to", given=valid_to, allowed="a time after an explicit valid_from")
-        if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        if not is_number(confidence, 0, 1):
             raise InvalidRequest(argument="confidence", given=confidence, allowed="a number from 0 to 1")
-        for name, node_id in (("source_id", source_id), ("target_id", target_id)):
-            if self._store.record(owner, EntryKind.NODE, _uuid(node_id, name)) is None:
-                raise NotFound(kind="node", id=node_id)
+        source, target = uuid_of(source_id, "source_id"), uuid_of(target_id, "target_id")
+        for node_id in (source, target):
+            if self._store.record(owner, EntryKind.NODE, node_id) is None:
+                raise NotFound(kind="memory", id=node_id)
         edge = Edge(
             id=self._new_id(),
-            source_id=source_id,
-            target_id=target_id,
+            source_id=source,
+            target_id=target,
             edge_type=one_of(EdgeType, edge_type, "edge_type"),
             confidence=float(confidence),
             created_at=now,
             valid_from=start or now,
             valid_to=end,
-            metadata=None if metadata is None else dict(metadata),
+            metadata=None if metadata is None else json_object(metadata, "metadata"),
         )
-        shard.submit(Admission(owner, (edge_entry(edge),), shard.writing_generation())).result()
+        shard.submit(Admission(owner, (edge_entry(edge),), generation)).result()
         return edge.id
+
+    def _shard(self, owner: OwnerKey) -> tuple[Shard, int]:
+        """Return the owner's shard and the generation of its vectors.
+
+        Raises:
+            EncoderMismatch: any shard has vectors of another encoder; a store never mixes two.
+        """
+        shard = self._store.writer(owner)
+        stored = self._store.mismatched_encoder
+        if stored is not None:
+            raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
+        return shard, shard.writing_generation()
 
     def _drafts(
         self, items: Iterable[Any], owner: OwnerKey, common: Mapping[str, Any], rejected: list[InvalidRequest]
@@ -206,22 +224,18 @@ class Writer:
             try:
                 yield self._item(item, position, owner, common)
             except InvalidRequest as error:
-                rejected.append(_named(error, position))
+                rejected.append(_at(error, position))
 
     def _item(self, item: Any, position: int, owner: OwnerKey, common: Mapping[str, Any]) -> Draft:
         if isinstance(item, Mapping):
+            _check_keys(item)
             arguments = {**common, **item}
             if "content" not in arguments:
                 raise InvalidRequest(argument="content", given="nothing", allowed="the memory's text")
             content = arguments.pop("content")
         else:
             content, arguments = item, dict(common)
-        try:
-            return self._draft(content, owner=owner, item=position, **arguments)
-        except TypeError as error:
-            raise InvalidRequest(
-                argument="item", given=str(error), allowed="the keyword arguments of store()"
-            ) from None
+        return self._draft(content, owner=owner, item=position, **arguments)
 
     def _draft(self, content: str, *, owner: OwnerKey, item: int | None, **arguments: Any) -> Draft:
         return draft_memory(
@@ -245,16 +259,15 @@ def _stored(draft: Draft, future: Future[Appended]) -> Stored:
     return Stored(node_id=draft.node.id, event_id=event_id, sequence=appended.rows[-1].seq)
 
 
-def _named(error: InvalidRequest, position: int) -> InvalidRequest:
-    if error.fields.get("item") is None:
-        error.fields["item"] = position
+def _check_keys(arguments: Mapping[Any, Any]) -> None:
+    for key in arguments:
+        if key not in _ITEM_KEYS:
+            raise InvalidRequest(argument=str(key), given="an unknown name", allowed=f"only {', '.join(_ITEM_KEYS)}")
+
+
+def _at(error: InvalidRequest, position: int) -> InvalidRequest:
+    """Return the refusal with the place of its item."""
+    if isinstance(error, InvalidText):
+        return InvalidText(argument=error.argument, given=error.given, allowed=error.allowed, item=position)
+    error.fields["item"] = position
     return error
-
-
-def _uuid(value: Any, argument: str) -> str:
-    text = check_text(value, argument).lower()
-    if not _UUID.fullmatch(text):
-        raise InvalidRequest(
-            argument=argument, given=value, allowed="a UUID such as 6f1d8e7b-d38e-420a-bde5-0343aa5915c4"
-        )
-    return text

@@ -1,8 +1,7 @@
-"""What several stages do with a table: flat columns, row batches, the order by score, relevance."""
+"""What several stages do with a table: look-ups, the order by score, relevance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,12 @@ import pyarrow.compute as pc
 
 from prme_ray.model.tables import floats
 
-__all__ = ["Rows", "batch", "by_score", "flat", "positions", "relevance"]
+__all__ = ["Rows", "by_score", "positions", "relevance"]
 
 Rows = npt.NDArray[np.int64]
 """Row numbers."""
 
 _BEST_FIRST = [("score", "descending"), ("node_id", "ascending")]
-
-
-def flat(table: pa.Table, name: str) -> pa.Array:
-    """Return a column as one array, without a copy where it already is one."""
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def batch(table: pa.Table, names: Sequence[str]) -> pa.RecordBatch:
-    """Return some columns as one record batch.
-
-    A take on one batch costs half of a take on each column, and stages take whole rows.
-    """
-    batches = table.select(names).to_batches()
-    if len(batches) == 1:
-        return batches[0]
-    return pa.RecordBatch.from_arrays([flat(table, name) for name in names], names=list(names))
 
 
 def positions(values: pa.Array, among: pa.Array) -> Rows:

@@ -25,23 +25,6 @@ __all__ = ["CachedLines", "Line", "LineCache", "LineCosts"]
 _NEVER = 1 << 40
 """Tokens of a line that no budget holds."""
 
-_READ = [
-    "node_id",
-    "node_type",
-    "scope",
-    "epistemic_type",
-    "lifecycle_state",
-    "source_type",
-    "confidence",
-    "event_time",
-    "valid_from",
-    "valid_to",
-    "superseded_by",
-    "condition_state",
-    "speaker",
-    "content",
-]
-
 
 class LineCosts(Protocol):
     """Answers what lines look like and what text costs."""
@@ -103,7 +86,7 @@ class CachedLines:
     ) -> list[Line]:
         lines: list[Any] = [self._cached(key) for key in keys]
         missing = [row for row, line in enumerate(lines) if line is None]
-        records = read(table.select(_READ).take(pa.array(missing, pa.int64())))
+        records = read(table.take(pa.array(missing, pa.int64())))
         for row, record in zip(missing, records, strict=True):
             if level in TEXT_LEVELS and len(record.content) > self._longest_text:
                 lines[row] = Line("", _NEVER, _NEVER, speaker=False, blank=not record.content.strip())

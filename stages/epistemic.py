@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import ConditionState, EpistemicType, code
 from prme_ray.model.settings import EPISTEMIC_WEIGHTS
-from prme_ray.model.tables import codes
+from prme_ray.model.tables import codes, column
 from stages.numeric import Floats
 
 __all__ = ["epistemic_weights"]
@@ -42,6 +42,6 @@ def epistemic_weights(candidates: pa.Table, weights: Mapping[EpistemicType, floa
     found: Floats = table[kinds]
     conditional = np.flatnonzero(kinds == _CONDITIONAL)
     if len(conditional):
-        states = candidates.column("condition_state").take(pa.array(conditional)).to_pylist()
+        states = column(candidates, "condition_state").take(pa.array(conditional)).to_pylist()
         found[conditional] = [table[code(_WEIGHS_AS.get(state, EpistemicType.CONDITIONAL))] for state in states]
     return found

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path, Scope, member
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import codes, floats, texts
+from prme_ray.model.tables import codes, column, floats, texts
 from stages.columns import Rows, relevance
 from stages.lineage import Expanded, Inheritance
 
@@ -94,7 +94,7 @@ def expand_episode(query: str, scored: pa.Table, *, packing: PackingSettings) ->
     episodes = [episode for episode in _rank(words, scored, documents) if episode.score > 0]
     if not episodes:
         return Expanded(scored)
-    state = Inheritance(scored, scored, np.empty(0, dtype=np.int64), Path.EPISODE_CONTEXT)
+    state = Inheritance(scored, column(scored, "node"), np.empty(0, dtype=np.int64), Path.EPISODE_CONTEXT)
     ids = texts(scored, "node_id")
     composite = floats(scored, "composite_score")
     context = relevance(scored)

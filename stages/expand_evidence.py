@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, NodeType, Path, code
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import codes, floats, texts
+from prme_ray.model.tables import codes, floats, refer, texts
 from stages.columns import Rows, relevance
 from stages.lineage import Expanded, Inheritance
 
@@ -134,7 +134,12 @@ def _project(scored: pa.Table, sources: pa.Table, chosen: list[_Found], decay: f
     composite = floats(scored, "composite_score")
     stays = [row >= 0 and composite[row] >= offer.score for row, offer in zip(present, offers, strict=True)]
     fresh = [offer for offer, stay in zip(offers, stays, strict=True) if not stay]
-    state = Inheritance(scored, sources, _rows(offer.source for offer in fresh), Path.EVIDENCE_CONTEXT)
+    state = Inheritance(
+        scored,
+        _all(sources),
+        _rows(offer.source for offer in fresh),
+        Path.EVIDENCE_CONTEXT,
+    )
 
     own = relevance(scored)
     new = scored.num_rows + np.arange(len(fresh))
@@ -163,7 +168,12 @@ def _augment(scored: pa.Table, sources: pa.Table, chosen: list[_Found], decay: f
     offers = _offers(scored, chosen, decay)
     present = _present(texts(scored, "node_id"), sources, offers)
     fresh = [offer for offer, row in zip(offers, present, strict=True) if row < 0]
-    state = Inheritance(scored, sources, _rows(offer.source for offer in fresh), Path.EVIDENCE_CONTEXT)
+    state = Inheritance(
+        scored,
+        _all(sources),
+        _rows(offer.source for offer in fresh),
+        Path.EVIDENCE_CONTEXT,
+    )
     new = iter(range(scored.num_rows, scored.num_rows + len(fresh)))
     target = _rows(row if row >= 0 else next(new) for row in present)
     scores = np.array([offer.score for offer in offers])
@@ -183,3 +193,7 @@ def _present(ids: list[str], sources: pa.Table, offers: list[_Offer]) -> list[in
 
 def _rows(values: Iterable[int]) -> Rows:
     return np.array(list(values), dtype=np.int64)
+
+
+def _all(sources: pa.Table) -> pa.DictionaryArray:
+    return refer(sources, np.arange(sources.num_rows))

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import codes, ints
-from stages.columns import Rows, flat, positions, relevance
+from prme_ray.model.tables import codes, column, ints
+from stages.columns import Rows, positions, relevance
 from stages.lineage import Expanded, Inheritance
 
 __all__ = ["expand_session", "session_triggers"]
@@ -47,9 +47,9 @@ def session_triggers(scored: pa.Table, *, packing: PackingSettings) -> pa.Table:
     rows = pa.array(_trigger_rows(scored, packing))
     return pa.table(
         {
-            "trigger_id": flat(scored, "node_id").take(rows),
-            "session_id": flat(scored, "session_id").take(rows),
-            "scope": flat(scored, "scope").take(rows),
+            "trigger_id": column(scored, "node_id").take(rows),
+            "session_id": column(scored, "session_id").take(rows),
+            "scope": column(scored, "scope").take(rows),
         }
     )
 
@@ -64,25 +64,25 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
 
     Args:
         scored: SCORED, best first.
-        windows: NODE columns, ``trigger_id`` and ``offset`` (turns from the trigger; 0 is ignored), in
-            any order. Of eligible memories only: the storage checks owner, scope and lifecycle.
+        windows: ``node`` (references), ``trigger_id`` and ``offset`` (turns from the trigger; 0 is
+            ignored), in any order. Of eligible memories only: the storage checks owner, scope and lifecycle.
         packing: Window, number of triggers and decays.
     """
     triggers = _trigger_rows(scored, packing)
     if not len(triggers) or not windows.num_rows:
         return Expanded(scored)
-    node_ids = flat(scored, "node_id")
-    rank = positions(flat(windows, "trigger_id"), node_ids.take(pa.array(triggers)))
+    node_ids = column(scored, "node_id")
+    rank = positions(column(windows, "trigger_id"), node_ids.take(pa.array(triggers)))
     offset = ints(windows, "offset")
     order = np.lexsort((offset, rank))
     order = order[(rank[order] >= 0) & (offset[order] != 0)]
     if not len(order):
         return Expanded(scored)
-    target, new = _targets(flat(windows, "node_id").take(pa.array(order)), node_ids)
+    target, new = _targets(column(windows, "node_id").take(pa.array(order)), node_ids)
     origin = triggers[rank[order]]
     offers = _Offers(target, origin, _decays(scored, packing)[origin], offset[order])
 
-    state = Inheritance(scored, windows, order[new], Path.SESSION_CONTEXT)
+    state = Inheritance(scored, column(windows, "node"), order[new], Path.SESSION_CONTEXT)
     counted = packing.session_context_packing is not None
     np.maximum.at(state.context, target, relevance(scored)[origin])
     state.join(np.unique(target), count=counted)
@@ -95,7 +95,7 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
 def _trigger_rows(scored: pa.Table, packing: PackingSettings) -> Rows:
     if packing.session_context_window <= 0:
         return np.empty(0, dtype=np.int64)
-    best = flat(scored, "session_id").slice(0, packing.session_context_top_k)
+    best = column(scored, "session_id").slice(0, packing.session_context_top_k)
     return np.flatnonzero(best.is_valid().to_numpy(zero_copy_only=False))
 
 

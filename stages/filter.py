@@ -24,9 +24,8 @@ from prme_ray.model.enums import (
     code,
     member,
 )
-from prme_ray.model.tables import codes, exclusions, floats, no_exclusions, take, times
+from prme_ray.model.tables import codes, column, exclusions, floats, no_exclusions, take, times
 from prme_ray.model.times import NO_TIME, micros
-from stages.columns import flat
 
 __all__ = ["default_reasons", "filter_epistemic", "filter_time", "filter_types"]
 
@@ -134,7 +133,7 @@ def _reasons(table: pa.Table, threshold: float) -> dict[int, str]:
     if not len(suspects):
         return {}
     confidence = floats(table, "confidence")
-    conditions = flat(table, "condition_state")
+    conditions = column(table, "condition_state")
     found: dict[int, str] = {}
     for row in suspects.tolist():
         kind = int(kinds[row])
@@ -169,4 +168,4 @@ def _split(table: pa.Table, found: dict[int, str]) -> tuple[pa.Table, pa.Table]:
     keep = np.ones(table.num_rows, dtype=bool)
     keep[rows] = False
     reasons = [found[row] for row in rows.tolist()]
-    return take(table, np.flatnonzero(keep)), exclusions(flat(table, "node_id").take(pa.array(rows)), reasons)
+    return take(table, np.flatnonzero(keep)), exclusions(column(table, "node_id").take(pa.array(rows)), reasons)

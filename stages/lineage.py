@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path, code
-from prme_ray.model.tables import ADJUSTMENT, LINEAGE_COLUMNS, NODE, SCORED, bools, floats
-from stages.columns import Rows, batch, by_score, flat
+from prme_ray.model.tables import ADJUSTMENT, SCORED, bools, column, floats, joined_references
+from stages.columns import Rows, by_score
 
 __all__ = ["Expanded", "Inheritance", "append_adjustments"]
 
@@ -104,25 +104,23 @@ class Inheritance:
         offsets: ``session_offset``, likewise.
     """
 
-    def __init__(self, scored: pa.Table, pool: pa.Table, new: Rows, path: Path) -> None:
+    def __init__(self, scored: pa.Table, pool: pa.DictionaryArray, new: Rows, path: Path) -> None:
         """Start from SCORED rows and memories to add.
 
         Args:
             scored: SCORED, n rows.
-            pool: Any table with NODE columns that holds the memories to add.
-            new: Their m rows in ``pool``.
+            pool: References to memories, the ones to add among them.
+            new: Their m places in ``pool``.
             path: The stage's path; new rows start on it alone.
         """
         size = len(new)
         self._scored = scored
-        self._pool = pool
         self._path = path
-        # Where each row's node record stands when the pool is put behind the input.
-        self._record: Rows = np.concatenate([np.arange(scored.num_rows), new + scored.num_rows])
+        self._nodes = joined_references(column(scored, "node"), pool.take(pa.array(new)))
         self.scores = np.concatenate([floats(scored, "composite_score"), np.zeros(size)])
         self.context = np.concatenate([floats(scored, "context_relevance"), np.zeros(size)])
-        self.paths = np.concatenate([flat(scored, "paths").to_numpy(), np.full(size, path.bit, dtype=np.int16)])
-        self.counts = np.concatenate([flat(scored, "path_count").to_numpy(), np.ones(size, dtype=np.int16)])
+        self.paths = np.concatenate([column(scored, "paths").to_numpy(), np.full(size, path.bit, dtype=np.int16)])
+        self.counts = np.concatenate([column(scored, "path_count").to_numpy(), np.ones(size, dtype=np.int16)])
         self.origin: Rows = np.concatenate([np.arange(scored.num_rows), np.full(size, -1)])
         self.decay = np.full(scored.num_rows + size, np.nan)
         self.trigger_ids: pa.Array | None = None
@@ -150,20 +148,20 @@ class Inheritance:
             always_sort: Sort also where no score changed.
         """
         inherited = ~np.isnan(self.decay)
-        nodes = batch(self._scored, NODE.names)
-        if len(self._record) > self._scored.num_rows:
-            nodes = pa.concat_batches([nodes, batch(self._pool, NODE.names)])
         order = np.arange(len(inherited)) if keep is None else keep
         if always_sort or inherited.any():
-            order = order[by_score(self.scores[order], nodes.column("node_id").take(pa.array(self._record[order])))]
-        taken = nodes.take(pa.array(self._record[order]))
-        columns = dict(zip(NODE.names, taken.columns, strict=True))
+            order = order[by_score(self.scores[order], self._ids(order))]
+        columns = {"node": self._nodes.take(pa.array(order))}
         columns |= self._signals(order, inherited[order])
         columns |= self._lineage(kind, order, inherited[order])
-        rows = pa.RecordBatch.from_arrays([columns[name] for name in SCORED.names], schema=SCORED)
-        new = order >= self._scored.num_rows
-        added = tuple(columns["node_id"].filter(pa.array(new)).to_pylist()) if new.any() else ()
-        return Expanded(pa.Table.from_batches([rows]), added, changed=True)
+        table = pa.Table.from_arrays([columns[name] for name in SCORED.names], schema=SCORED)
+        new = order[order >= self._scored.num_rows]
+        added = tuple(self._ids(new).to_pylist()) if len(new) else ()
+        return Expanded(table, added, changed=True)
+
+    def _ids(self, rows: Rows) -> pa.Array:
+        taken = self._nodes.indices.to_numpy()[rows]
+        return self._nodes.dictionary.field("node_id").take(pa.array(taken))
 
     def _signals(self, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Return the columns between the node record and the lineage."""
@@ -191,22 +189,22 @@ class Inheritance:
 
     def _kept(self, name: str, order: Rows, cleared: npt.NDArray[np.bool_]) -> pa.Array:
         """Return an input column in the new order, null where ``cleared``."""
-        column = flat(self._scored, name)
-        if column.null_count == len(column):
-            return pa.nulls(len(order), column.type)
-        return column.take(pa.array(order, mask=cleared))
+        values = column(self._scored, name)
+        if values.null_count == len(values):
+            return pa.nulls(len(order), values.type)
+        return values.take(pa.array(order, mask=cleared))
 
     def _lineage(self, kind: Adjustment, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
-        origin = self.origin[order]
-        taken = batch(self._scored, LINEAGE_COLUMNS).take(pa.array(origin))
-        columns = dict(zip(LINEAGE_COLUMNS, taken.columns, strict=True))
+        # An inherited score carries its origin's lineage: only the reference is copied.
+        origin = pa.array(self.origin[order])
+        steps = column(self._scored, "adjustments").take(origin)
         rows = np.flatnonzero(inherited)
         if len(rows):
-            columns["adjustments"] = append_adjustments(
-                columns["adjustments"],
+            steps = append_adjustments(
+                steps,
                 rows,
                 kind=kind,
                 coefficients=self.decay[order[rows]],
-                sources=flat(self._scored, "node_id").take(pa.array(origin[rows])),
+                sources=column(self._scored, "node_id").take(pa.array(self.origin[order[rows]])),
             )
-        return columns
+        return {"lineage": column(self._scored, "lineage").take(origin), "adjustments": steps}

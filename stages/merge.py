@@ -13,6 +13,7 @@ Rows stand in first-seen order (graph, vector, lexical, pinned); scoring sorts t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Path
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import CANDIDATE, NODE, floats, ints
-from stages.columns import Rows, batch, flat, positions
+from prme_ray.model.tables import CANDIDATE, NODE, column, floats, ints, joined_references, refer
+from stages.columns import Rows, positions
 
 __all__ = ["append_lexical", "append_new", "merge", "merge_max_signals", "merge_term_sets", "normalise_bm25"]
 
@@ -66,7 +67,7 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
         CANDIDATE in first-seen order.
     """
     tables = (graph, vector, lexical, pinned)
-    encoded = pa.concat_arrays([flat(table, "node_id") for table in tables]).dictionary_encode()
+    encoded = pa.concat_arrays([column(table, "node_id") for table in tables]).dictionary_encode()
     slots = encoded.indices.to_numpy().astype(np.int64)
     signals = np.zeros((3, len(encoded.dictionary)))
     paths = np.zeros(len(encoded.dictionary), dtype=np.int16)
@@ -80,9 +81,9 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
         if row >= 0:
             values = floats(table, "signal")
             np.maximum.at(signals[row], here, normalise_bm25(values) if path is Path.LEXICAL else values)
-    where = positions(encoded.dictionary, flat(nodes, "node_id"))
+    where = positions(encoded.dictionary, column(nodes, "node_id"))
     seen = np.flatnonzero(where >= 0)
-    return _candidates(nodes, where[seen], paths[seen], signals[:, seen])
+    return _candidates(refer(nodes, where[seen]), paths[seen], signals[:, seen])
 
 
 def merge_term_sets(term_sets: Sequence[pa.Table]) -> pa.Table:
@@ -96,7 +97,7 @@ def merge_term_sets(term_sets: Sequence[pa.Table]) -> pa.Table:
     """
     if not term_sets:
         return _TERM_HITS.empty_table()
-    encoded = pa.concat_arrays([flat(table, "node_id") for table in term_sets]).dictionary_encode()
+    encoded = pa.concat_arrays([column(table, "node_id") for table in term_sets]).dictionary_encode()
     slots = encoded.indices.to_numpy().astype(np.int64)
     raw = np.concatenate([floats(table, "signal") for table in term_sets])
     values = np.concatenate([normalise_bm25(floats(table, "signal")) for table in term_sets])
@@ -123,21 +124,21 @@ def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes
     hits = merge_term_sets(term_sets)
     if not hits.num_rows:
         return candidates, 0
-    ids = flat(hits, "node_id")
-    where = positions(ids, flat(nodes, "node_id"))
-    new = np.flatnonzero((where >= 0) & (positions(ids, flat(candidates, "node_id")) < 0))
+    ids = column(hits, "node_id")
+    where = positions(ids, column(nodes, "node_id"))
+    new = np.flatnonzero((where >= 0) & (positions(ids, column(candidates, "node_id")) < 0))
     if not len(new):
         return candidates, 0
     signals = np.zeros((3, len(new)))
     signals[1] = floats(hits, "signal")[new]
     paths = np.full(len(new), Path.LEXICAL.bit, dtype=np.int16)
-    found = _candidates(nodes, where[new], paths, signals)
-    return pa.concat_tables([candidates, found]).combine_chunks(), len(new)
+    found = _candidates(refer(nodes, where[new]), paths, signals)
+    return _stacked(candidates, found), len(new)
 
 
 def append_new(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Table:
     """Append what alternate queries found and ``first`` lacks, in the order of the passes (§7.6 new_only)."""
-    joined = pa.concat_tables([first, *alternates]).combine_chunks()
+    joined = _stacked(first, *alternates)
     firsts = _first_rows(_encode(joined))
     return first if len(firsts) == first.num_rows else joined.take(pa.array(firsts))
 
@@ -157,7 +158,7 @@ def merge_max_signals(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Tab
     """
     if not alternates:
         return first
-    joined = pa.concat_tables([first, *alternates]).combine_chunks()
+    joined = _stacked(first, *alternates)
     encoded = _encode(joined)
     slots = encoded.indices.to_numpy().astype(np.int64)
     firsts = _first_rows(encoded)
@@ -170,11 +171,11 @@ def merge_max_signals(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Tab
         np.maximum.at(signals[row], slots, values)
     paths = np.zeros(len(firsts), dtype=np.int16)
     np.bitwise_or.at(paths, slots, ints(joined, "paths").astype(np.int16))
-    return _candidates(joined, firsts, paths, signals)
+    return _candidates(column(joined, "node").take(pa.array(firsts)), paths, signals)
 
 
 def _encode(table: pa.Table) -> Any:
-    return flat(table, "node_id").dictionary_encode()
+    return column(table, "node_id").dictionary_encode()
 
 
 def _first_rows(encoded: Any) -> Rows:
@@ -185,25 +186,33 @@ def _first_rows(encoded: Any) -> Rows:
     return firsts
 
 
+def _stacked(*tables: pa.Table) -> pa.Table:
+    """Return CANDIDATE tables one below the other."""
+    arrays = [
+        reduce(joined_references, [column(table, field.name) for table in tables])
+        if field.name == "node"
+        else pa.concat_arrays([column(table, field.name) for table in tables])
+        for field in CANDIDATE
+    ]
+    return pa.Table.from_arrays(arrays, schema=CANDIDATE)
+
+
 def _same_records(joined: pa.Table, repeats: Rows, originals: Rows) -> None:
-    nodes = batch(joined, NODE.names)
-    again = nodes.take(pa.array(repeats))
-    before = nodes.take(pa.array(originals[repeats]))
-    if again.equals(before):
-        return
-    differ = next(row for row in range(len(repeats)) if not again.slice(row, 1).equals(before.slice(row, 1)))
-    raise InvalidRequest(
-        argument="alternates",
-        given=f"two different records of memory {again.column(0)[differ].as_py()}",
-        allowed="query passes that all read the same snapshot",
-    )
+    for field in NODE:
+        values = column(joined, field.name)
+        again, before = values.take(pa.array(repeats)), values.take(pa.array(originals[repeats]))
+        if again.equals(before):
+            continue
+        differ = next(row for row in range(len(repeats)) if again[row] != before[row])
+        raise InvalidRequest(
+            argument="alternates",
+            given=f"two different records of memory {column(joined, 'node_id')[int(repeats[differ])].as_py()}",
+            allowed="query passes that all read the same snapshot",
+        )
 
 
-def _candidates(
-    nodes: pa.Table, rows: Rows, paths: npt.NDArray[np.int16], signals: npt.NDArray[np.float64]
-) -> pa.Table:
-    """Return CANDIDATE rows from rows of a table with NODE columns and signals of shape (3, n)."""
-    taken = batch(nodes, NODE.names).take(pa.array(rows))
+def _candidates(nodes: pa.DictionaryArray, paths: npt.NDArray[np.int16], signals: npt.NDArray[np.float64]) -> pa.Table:
+    """Return CANDIDATE rows of n references to memories and signals of shape (3, n)."""
     counts = np.bitwise_count(paths).astype(np.int16)
-    added = [pa.array(paths), pa.array(counts), *(pa.array(row) for row in signals)]
-    return pa.Table.from_arrays([*taken.columns, *added], schema=CANDIDATE)
+    signal_columns = [pa.array(row) for row in signals]
+    return pa.Table.from_arrays([nodes, pa.array(paths), pa.array(counts), *signal_columns], schema=CANDIDATE)

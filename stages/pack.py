@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.settings import PackingSettings
 from prme_ray.model.settings.packing import MinFidelity
-from prme_ray.model.tables import ints, texts
+from prme_ray.model.tables import column, ints, texts
 from stages.costs import LineCosts
 from stages.fill import Ladder, fill
 from stages.fold import Folding
@@ -188,7 +188,7 @@ def _first_of_each(selected: pa.Table) -> tuple[pa.Table, list[str]]:
 def _ranks(table: pa.Table) -> npt.NDArray[np.int64]:
     """Return the place of each row's id among all ids in ascending order."""
     ranks = np.empty(table.num_rows, np.int64)
-    ranks[pc.sort_indices(table.column("node_id")).to_numpy()] = np.arange(table.num_rows)
+    ranks[pc.sort_indices(column(table, "node_id")).to_numpy()] = np.arange(table.num_rows)
     return ranks
 
 

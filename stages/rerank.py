@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, Adjustment, NodeType, code
 from prme_ray.model.errors import EncoderRejected, InvalidRequest
-from prme_ray.model.tables import bools, codes, floats, ints, replace, take
-from stages.columns import Rows, by_score, flat
+from prme_ray.model.tables import bools, codes, column, floats, ints, replace, take
+from stages.columns import Rows, by_score
 from stages.lineage import append_adjustments
 
 __all__ = ["POLICIES", "check_rerank", "rerank"]
@@ -64,7 +64,7 @@ def rerank(scored: pa.Table, neural: Mapping[str, float], *, policy: str, prior_
     """
     check_rerank(policy=policy, prior_weight=prior_weight, top_k=top_k)
     size = min(top_k, scored.num_rows)
-    ids = flat(scored, "node_id").slice(0, size)
+    ids = column(scored, "node_id").slice(0, size)
     values = _checked(neural, ids.to_pylist())
     if not size:
         return scored
@@ -75,7 +75,7 @@ def rerank(scored: pa.Table, neural: Mapping[str, float], *, policy: str, prior_
     order = by_score(blended, ids)
     rows = np.arange(size)
     steps = append_adjustments(
-        flat(scored, "adjustments"),
+        column(scored, "adjustments"),
         rows,
         kind=Adjustment.NEURAL_BLEND,
         coefficients=np.full(size, weight),
@@ -134,7 +134,7 @@ def _anchor_first(scored: pa.Table, order: Rows) -> Rows:
     ordinary = np.flatnonzero(~special & (ints(scored, "path_count") >= _MULTI_PATH))
     if not len(ordinary):
         return order
-    best = ordinary[by_score(floats(scored, "composite_score")[ordinary], flat(scored, "node_id").take(ordinary))[0]]
+    best = ordinary[by_score(floats(scored, "composite_score")[ordinary], column(scored, "node_id").take(ordinary))[0]]
     if best >= len(order):
         return order
     return np.concatenate([[best], order[order != best]])

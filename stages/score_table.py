@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from prme_ray.model.enums import Adjustment, code
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, SCORED, floats, ints
-from stages.columns import batch
+from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column, floats, ints, refer
 from stages.current_update import Boost
 from stages.numeric import Floats
 
@@ -22,7 +21,6 @@ __all__ = ["Scored", "channel_scores", "path_scores", "ranked", "update_ids"]
 
 _STEPS = SCORED.field("adjustments").type
 _NO_STEPS = pa.array([], ADJUSTMENT)
-_SCORE_FIELDS = list(SCORED)[len(CANDIDATE) :]
 _BEST_FIRST = [("score", "descending"), ("path", "descending"), ("id", "ascending")]
 _FULL_PATHS = 3.0
 
@@ -56,7 +54,7 @@ def channel_scores(candidates: pa.Table) -> tuple[Floats, Floats]:
         if not finite.all():
             row = int(np.argmin(finite))
             raise InvalidRequest(
-                argument=f"{name} of {candidates.column('node_id')[row]}",
+                argument=f"{name} of {column(candidates, 'node_id')[row]}",
                 given=float(values[row]),
                 allowed="finite channel scores: check the encoder and the merged channel results",
             )
@@ -72,7 +70,7 @@ def update_ids(candidates: pa.Table, update_wording: npt.NDArray[np.bool_]) -> t
     """Return the sorted ids of the candidates with update wording."""
     if not update_wording.any():
         return ()
-    return tuple(sorted(candidates.column("node_id").filter(pa.array(update_wording)).to_pylist()))
+    return tuple(sorted(column(candidates, "node_id").filter(pa.array(update_wording)).to_pylist()))
 
 
 def ranked(
@@ -92,45 +90,44 @@ def ranked(
         base: Base scores, recorded in the lineage.
         boost: The current-update step on top of them.
         path_score: See :func:`path_scores`.
-        columns: Further lineage columns by SCORED name: NumPy or Arrow arrays in the order of
-            ``candidates``, or one number for every row. A nullable column that is missing is null.
+        columns: Further ``LINEAGE`` columns: NumPy or Arrow arrays in the order of ``candidates``, or
+            one number for every row. A nullable column that is missing is null.
     """
     rows = candidates.num_rows
-    nodes = batch(candidates, CANDIDATE.names)
+    ids = column(candidates, "node_id")
     keys = pa.RecordBatch.from_arrays(
-        [pa.array(boost.scores), pa.array(path_score), nodes.column("node_id")], names=["score", "path", "id"]
+        [pa.array(boost.scores), pa.array(path_score), ids], names=["score", "path", "id"]
     )
     order = pc.sort_indices(keys, sort_keys=_BEST_FIRST)
     place = order.to_numpy()
-    nodes = nodes.take(order)
-    ids = nodes.column("node_id")
+    constants: dict[tuple[Any, Any], pa.Array] = {}
+    origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
+    lineages = [_filled(origin.get(field.name), field.type, rows, constants) for field in LINEAGE]
+    # Lineages stay in the candidates' order; sorting only turns the references to them.
+    lineage = refer(pa.StructArray.from_arrays(lineages, fields=list(LINEAGE)), place)
+    arrays = [column(candidates, field.name).take(order) for field in CANDIDATE]
     values = {
-        "composite_score": boost.scores,
+        "composite_score": boost.scores[place],
         "context_relevance": 0.0,
         "has_own_trace": True,
-        "formula_version": formula,
-        "base_score": base,
-        "trace_path": path_score,
-        **columns,
+        "lineage": lineage,
+        "adjustments": _steps(ids, boost=boost, place=place),
     }
-    arrays = nodes.columns
-    constants: dict[tuple[Any, Any], pa.Array] = {}
-    for field in _SCORE_FIELDS:
-        value = values.get(field.name)
-        if field.name == "base_node_id":
-            arrays.append(ids)
-        elif field.name == "adjustments":
-            arrays.append(_steps(ids, boost=boost, place=place))
-        elif isinstance(value, np.ndarray):
-            arrays.append(pa.array(value[place]))
-        elif isinstance(value, pa.Array):
-            arrays.append(value.take(order))
-        else:
-            key = (field.type, value)
-            if key not in constants:
-                constants[key] = _constant(value, field.type, rows)
-            arrays.append(constants[key])
+    rest = list(SCORED)[len(CANDIDATE) :]
+    arrays += [_filled(values.get(field.name), field.type, rows, constants) for field in rest]
     return pa.Table.from_arrays(arrays, schema=SCORED)
+
+
+def _filled(value: Any, kind: Any, rows: int, constants: dict[tuple[Any, Any], pa.Array]) -> pa.Array:
+    """Return an array of ``rows`` values; equal constants are made once."""
+    if isinstance(value, np.ndarray):
+        return pa.array(value, kind)
+    if isinstance(value, pa.Array):
+        return value
+    key = (kind, value)
+    if key not in constants:
+        constants[key] = _constant(value, kind, rows)
+    return constants[key]
 
 
 def _constant(value: float | None, kind: Any, rows: int) -> pa.Array:
@@ -150,7 +147,7 @@ def _steps(ids: Any, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:
         [
             pa.array(np.full(count, code(Adjustment.CURRENT_UPDATE), np.int8)),
             pa.array(coefficient[raised]),
-            ids.filter(pa.array(raised)),
+            ids.take(pa.array(place[raised])),
             pa.nulls(count, pa.float64()),
         ],
         fields=list(ADJUSTMENT),

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from prme_ray.model.tables import exclusions, floats, no_exclusions, replace, take, texts
-from stages.columns import flat, relevance
+from prme_ray.model.tables import column, exclusions, floats, no_exclusions, replace, take, texts
+from stages.columns import relevance
 
 __all__ = ["select", "skip_floor", "with_relevance"]
 
@@ -85,10 +85,10 @@ def select(
         return scored, no_exclusions()
     rows = pa.array(left_out)
     return take(scored, np.setdiff1d(np.arange(count), left_out, assume_unique=True)), exclusions(
-        flat(scored, "node_id").take(rows),
+        column(scored, "node_id").take(rows),
         [reasons[row] for row in left_out.tolist()],
-        flat(scored, "composite_score").take(rows),
-        flat(scored, "semantic_relevance").take(rows),
+        column(scored, "composite_score").take(rows),
+        column(scored, "semantic_relevance").take(rows),
     )
 
 

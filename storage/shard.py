@@ -77,8 +77,11 @@ class Shard:
         if writable:
             path.mkdir(parents=True, exist_ok=True)
         self.log: Log = sqlite_log(path / LOG_FILE, read_only=not writable)
-        self._generation = self._current_generation()
-        self.nodes = NodeTable.open(path / "nodes", dimension=encoder.dimension, read_only=not writable)
+        generations = self.log.generations()
+        self._generation = generations[-1].generation if generations else None
+        # Of the stored vectors: with another encoder the store can still be read, without its vectors.
+        self._dimension = generations[-1].dimension if generations else encoder.dimension
+        self.nodes = NodeTable.open(path / "nodes", dimension=self._dimension, read_only=not writable)
         self.edges = EdgeTable.open(path / "edges", read_only=not writable)
         self._clock = clock
         self._epoch = 0
@@ -206,7 +209,7 @@ class Shard:
             position = min(self.nodes.position, self.edges.position)
             nodes = self.nodes.load(owner_no, upto=position)
             state = OwnerState(
-                owner_no, dimension=self._encoder.dimension, lexical_dir=self._lexical_dir(owner_no, nodes.num_rows)
+                owner_no, dimension=self._dimension, lexical_dir=self._lexical_dir(owner_no, nodes.num_rows)
             )
             state.load(nodes, self.edges.load(owner_no, upto=position))
             generation = self.reading_generation()

@@ -65,6 +65,8 @@ class Store:
         self._shards: dict[int, Shard] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._agreed: set[int] = set()
+        self._mismatch: str | None = None
         try:
             self._mismatch = self._find_mismatch()
         except BaseException:
@@ -110,14 +112,21 @@ class Store:
 
     def _find_mismatch(self) -> str | None:
         for shard in self.existing_shards():
+            if shard.number in self._agreed:
+                continue
             stored = shard.stored_encoder()
             if stored is not None and stored != self._encoder.identity:
                 return stored
+            if stored is not None:
+                self._agreed.add(shard.number)
         return None
 
     @property
     def mismatched_encoder(self) -> str | None:
         """Identity of the encoder that made the stored vectors, where it is not the configured one."""
+        if self.read_only and self._mismatch is None:
+            # The writer beside a reader may meanwhile have stored the first vectors.
+            self._mismatch = self._find_mismatch()
         return self._mismatch
 
     # -- writing --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
-from prme_ray.model.tables import CHANNEL, NODE, channel, take
+from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take
 from storage.eligibility import Mask, eligible
 from storage.folded import Folded, Head
 from storage.graph import OwnerGraph
@@ -36,14 +36,16 @@ __all__ = ["SESSION_WINDOW", "OwnerState", "OwnerView"]
 
 SESSION_WINDOW = pa.schema(
     [
-        *NODE,
+        CANDIDATE.field("node"),
         pa.field("trigger_id", pa.string(), nullable=False),
         pa.field("offset", pa.int32(), nullable=False),
     ]
 )
-"""Session neighbours: the memory, whose neighbour it is and how many places away."""
+"""Session neighbours: a reference to the memory, whose neighbour it is and how many places away."""
 
 _KEPT_MASKS = 4
+_COPY_FROM = 2048
+"""Memories from which on a request gets copies of those it names instead of the owner's whole table."""
 _PINNABLE = [code(state) for state in PINNABLE_STATES]
 _CONTESTED = code(LifecycleState.CONTESTED)
 
@@ -107,6 +109,10 @@ class OwnerView:
     def hydrate(self, ids: Any) -> pa.Table:
         """Return the memories of these ids, in the order given; unknown ids are left out."""
         return take(self.nodes, self.rows(ids))
+
+    def holding(self, ids: Any) -> pa.Table:
+        """Return a table that holds the memories of these ids, and others where that saves copying them."""
+        return self.nodes if len(self) <= _COPY_FROM else self.hydrate(ids.unique())
 
     def vector(self, query: npt.NDArray[np.float32], *, k: int, eligible: Mask) -> pa.Table:
         """Return the nearest memories by exact cosine (RFC-0005 §4.2).
@@ -197,9 +203,9 @@ class OwnerView:
         found = self._rows(names.tolist())
         known = found >= 0
         which, rows, offsets = self._sessions.windows(found[known], window=window, allowed=eligible.rows)
-        table = self.nodes.take(pa.array(rows))
         trigger = pa.array(names[known][which], pa.string())
-        return pa.Table.from_arrays([*table.columns, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
+        neighbours = self._refer(rows)
+        return pa.Table.from_arrays([neighbours, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
 
     def counts(self) -> dict[str, int]:
         """Return what each channel holds: memories, structural nodes, edges, vectors, documents."""
@@ -229,6 +235,12 @@ class OwnerView:
         vertices = np.array([known.get(name, count) for name in names], np.int64)
         # A vertex at or past the count was admitted after this view.
         return np.append(self._head.vertices["row"], -1)[np.minimum(vertices, count)]
+
+    def _refer(self, rows: npt.NDArray[np.int64]) -> pa.DictionaryArray:
+        """Return references to memories: to all of a small owner's, to a copy of these of a large one's."""
+        if len(self) <= _COPY_FROM:
+            return refer(self.nodes, rows)
+        return refer(self.nodes.take(pa.array(rows)), np.arange(len(rows)))
 
     def _channel(self, rows: npt.NDArray[np.int64], signals: npt.NDArray[np.float64]) -> pa.Table:
         if not len(rows):

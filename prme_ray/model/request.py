@@ -13,7 +13,7 @@ from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.json_values import is_number
 from prme_ray.model.settings import PackingSettings, ScoringSettings, Settings
 from prme_ray.model.settings.packing import MinFidelity
-from prme_ray.model.text import check_text, name_of, uuid_of
+from prme_ray.model.text import check_text, name_of
 from prme_ray.model.times import Instant, instant
 
 __all__ = ["MULTIPLIERS", "Request", "flag", "make_request", "one_of", "scopes_of"]
@@ -110,7 +110,7 @@ def make_request(
     start = instant(event_time_from, "event_time_from")
     end = instant(event_time_to, "event_time_to")
     return Request(
-        request_id=uuid_of(request_id, "request_id"),
+        request_id=request_id,
         tenant=name_of(tenant, "tenant"),
         owner=name_of(owner, "owner"),
         query=check_text(query, "query"),

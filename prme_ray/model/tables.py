@@ -7,9 +7,14 @@
 
 * ``CHANNEL``: what one retrieval channel answers: ids and one raw signal, best first.
 * ``NODE``: a memory as the stages see it.
-* ``CANDIDATE``: ``NODE`` plus the channels' signals.
-* ``SCORED``: ``CANDIDATE`` plus score and score lineage.
+* ``CANDIDATE``: a reference to a ``NODE`` row, and the channels' signals.
+* ``SCORED``: ``CANDIDATE`` plus score, and a reference to the lineage of the score.
 * ``EXCLUSION``: a memory that was left out, and why.
+
+References are Arrow dictionary columns: ``node`` indexes a struct array of ``NODE`` rows, ``lineage``
+one of lineages. So the stages sort and cut fifteen narrow columns instead of sixty, memories are
+copied for nobody, and a score that a memory inherits *is* its trigger's lineage. :func:`column` and
+its typed forms read through a reference: ``texts(table, "content")`` works on every table here.
 
 Enum columns hold ``int8`` codes (:mod:`prme_ray.model.enums`); ``paths`` is a bit mask of
 :class:`~prme_ray.model.enums.Path`. Ids are lower-case hyphenated UUID strings and sort as strings.
@@ -31,16 +36,20 @@ __all__ = [
     "CANDIDATE",
     "CHANNEL",
     "EXCLUSION",
-    "LINEAGE_COLUMNS",
+    "LINEAGE",
     "NODE",
     "SCORED",
     "bools",
     "channel",
     "codes",
+    "column",
     "exclusions",
     "floats",
     "ints",
+    "joined_references",
     "no_exclusions",
+    "records",
+    "refer",
     "replace",
     "take",
     "texts",
@@ -106,7 +115,8 @@ _SIGNALS = [
     _field("graph_proximity", pa.float64()),
 ]
 
-CANDIDATE = pa.schema([*NODE, *_SIGNALS])
+_NODES = pa.struct(list(NODE))
+CANDIDATE = pa.schema([_field("node", pa.dictionary(pa.int32(), _NODES)), *_SIGNALS])
 
 ADJUSTMENT = pa.struct(
     [
@@ -117,34 +127,34 @@ ADJUSTMENT = pa.struct(
     ]
 )
 
-_LINEAGE = [
-    # 1 weighted, 2 rank fusion; whose base score this is; the base score itself.
-    _field("formula_version", pa.int8()),
-    _field("base_node_id", pa.string()),
-    _field("base_score", pa.float64()),
-    # The trace of the base node (digest a §1.4). For an inherited score: the trigger's trace.
-    _field("trace_semantic", pa.float64()),
-    _field("trace_lexical", pa.float64()),
-    _field("trace_graph", pa.float64()),
-    _field("trace_recency", pa.float64()),
-    _field("trace_salience", pa.float64()),
-    _field("trace_confidence", pa.float64()),
-    _field("trace_epistemic", pa.float64()),
-    _field("trace_path", pa.float64()),
-    _field("trace_temporal", pa.float64()),
-    _field("trace_node_type", pa.float64()),
-    # Rank fusion only (formula 2).
-    _field("semantic_rank", pa.int32(), nullable=True),
-    _field("lexical_rank", pa.int32(), nullable=True),
-    _field("epistemic_factor", pa.float64(), nullable=True),
-    _field("node_type_factor", pa.float64(), nullable=True),
-    _field("temporal_factor", pa.float64(), nullable=True),
-    _field("recency_factor", pa.float64(), nullable=True),
-    _field("tie_break", pa.float64(), nullable=True),
-    _field("adjustments", pa.list_(pa.field("item", ADJUSTMENT, nullable=False))),
-]
-LINEAGE_COLUMNS: tuple[str, ...] = tuple(field.name for field in _LINEAGE)
-"""Columns that an inherited score copies from its trigger."""
+LINEAGE = pa.schema(
+    [
+        # 1 weighted, 2 rank fusion; whose base score this is; the base score itself.
+        _field("formula_version", pa.int8()),
+        _field("base_node_id", pa.string()),
+        _field("base_score", pa.float64()),
+        # The trace of the base node (digest a §1.4). For an inherited score: the trigger's trace.
+        _field("trace_semantic", pa.float64()),
+        _field("trace_lexical", pa.float64()),
+        _field("trace_graph", pa.float64()),
+        _field("trace_recency", pa.float64()),
+        _field("trace_salience", pa.float64()),
+        _field("trace_confidence", pa.float64()),
+        _field("trace_epistemic", pa.float64()),
+        _field("trace_path", pa.float64()),
+        _field("trace_temporal", pa.float64()),
+        _field("trace_node_type", pa.float64()),
+        # Rank fusion only (formula 2).
+        _field("semantic_rank", pa.int32(), nullable=True),
+        _field("lexical_rank", pa.int32(), nullable=True),
+        _field("epistemic_factor", pa.float64(), nullable=True),
+        _field("node_type_factor", pa.float64(), nullable=True),
+        _field("temporal_factor", pa.float64(), nullable=True),
+        _field("recency_factor", pa.float64(), nullable=True),
+        _field("tie_break", pa.float64(), nullable=True),
+    ]
+)
+"""How a base score came about: one row a scored memory; an inherited score refers to its trigger's."""
 
 SCORED = pa.schema(
     [
@@ -160,7 +170,9 @@ SCORED = pa.schema(
         _field("session_trigger_id", pa.string(), nullable=True),
         _field("session_offset", pa.int32(), nullable=True),
         _field("contradicts_id", pa.string(), nullable=True),
-        *_LINEAGE,
+        _field("lineage", pa.dictionary(pa.int32(), pa.struct(list(LINEAGE)))),
+        # Steps from the base score to the composite score, in the order applied.
+        _field("adjustments", pa.list_(pa.field("item", ADJUSTMENT, nullable=False))),
     ]
 )
 
@@ -201,48 +213,124 @@ def no_exclusions() -> pa.Table:
     return _NO_EXCLUSIONS
 
 
-def _flat(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+_REFERENCES = {**dict.fromkeys(NODE.names, "node"), **dict.fromkeys(LINEAGE.names, "lineage")}
+
+
+def _own(table: pa.Table, position: int) -> pa.Array:
+    chunks = table.column(position)
+    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+
+
+def _resolve(table: pa.Table, name: str) -> tuple[pa.Array, npt.NDArray[np.int32] | None]:
+    """Return a column's values, and the rows that stand for the table's rows where it is a reference."""
+    schema = table.schema
+    position = schema.get_field_index(name)
+    if position >= 0:
+        return _own(table, position), None
+    through = schema.get_field_index(_REFERENCES.get(name, ""))
+    if through < 0:
+        raise KeyError(f"no column {name!r} in a table of {schema.names}")
+    reference = _own(table, through)
+    return reference.dictionary.field(name), reference.indices.to_numpy()
+
+
+def column(table: pa.Table, name: str) -> pa.Array:
+    """Return a column as one array, of the table itself or of what it refers to."""
+    values, rows = _resolve(table, name)
+    return values if rows is None else values.take(pa.array(rows))
+
+
+def _numbers(table: pa.Table, name: str, null: Any) -> npt.NDArray[Any]:
+    values, rows = _resolve(table, name)
+    if values.null_count:
+        if rows is not None:
+            values, rows = values.take(pa.array(rows)), None
+        values = values.fill_null(null)
+    found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return found if rows is None else found[rows]
 
 
 def floats(table: pa.Table, name: str, null: float = np.nan) -> npt.NDArray[np.float64]:
     """Return a float column as ``float64``, nulls as ``null``."""
-    column = _flat(table, name)
-    if column.null_count:
-        column = column.fill_null(null)
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return _numbers(table, name, null).astype(np.float64, copy=False)
 
 
 def ints(table: pa.Table, name: str, null: int = 0) -> npt.NDArray[np.int64]:
     """Return an integer column as ``int64``, nulls as ``null``."""
-    column = _flat(table, name)
-    if column.null_count:
-        column = column.fill_null(null)
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+    return _numbers(table, name, null).astype(np.int64, copy=False)
 
 
 def codes(table: pa.Table, name: str) -> npt.NDArray[np.int8]:
     """Return an enum column's codes, ready to index a table of values."""
-    return _flat(table, name).to_numpy()  # type: ignore[no-any-return]
+    return _numbers(table, name, None)
 
 
 def bools(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     """Return a Boolean column."""
-    return _flat(table, name).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return _numbers(table, name, None)
 
 
 def times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """Return a time column in microseconds since the epoch, nulls as ``NO_TIME``."""
-    column = _flat(table, name).view(pa.int64())
-    if column.null_count:
-        column = column.fill_null(NO_TIME)
-    return column.to_numpy()  # type: ignore[no-any-return]
+    values, rows = _resolve(table, name)
+    if values.null_count and rows is not None:
+        values, rows = values.take(pa.array(rows)), None
+    counts = values.view(pa.int64())
+    if counts.null_count:
+        counts = counts.fill_null(NO_TIME)
+    found: npt.NDArray[np.int64] = counts.to_numpy()
+    return found if rows is None else found[rows]
 
 
 def texts(table: pa.Table, name: str) -> list[Any]:
     """Return a string column as Python strings (``None`` for null)."""
-    return table.column(name).to_pylist()  # type: ignore[no-any-return]
+    return column(table, name).to_pylist()  # type: ignore[no-any-return]
+
+
+def refer(rows_of: pa.Table | pa.RecordBatch | pa.StructArray, rows: npt.NDArray[Any]) -> pa.DictionaryArray:
+    """Return references to rows of a table (``NODE`` or ``LINEAGE``), which is not copied."""
+    target = rows_of
+    if isinstance(target, pa.Table):
+        batches = target.combine_chunks().to_batches()
+        target = (
+            batches[0]
+            if batches
+            else pa.RecordBatch.from_arrays(
+                [chunks.combine_chunks() for chunks in target.columns], schema=target.schema
+            )
+        )
+    if isinstance(target, pa.RecordBatch):
+        target = pa.StructArray.from_arrays(target.columns, fields=list(target.schema))
+    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False)
+
+
+def joined_references(first: pa.DictionaryArray, second: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return two reference columns as one; what both refer to is copied only where it differs."""
+    if not len(second):
+        return first
+    one, other = first.dictionary, second.dictionary
+    rows = second.indices.to_numpy()
+    if not _same(one, other):
+        rows = rows + len(one)
+        one = pa.concat_arrays([one, other])
+    return pa.DictionaryArray.from_arrays(pa.array(np.concatenate([first.indices.to_numpy(), rows])), one, safe=False)
+
+
+def _same(one: pa.StructArray, other: pa.StructArray) -> bool:
+    # Equal content at one address; comparing the content would cost more than it saves.
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    mine, theirs = one.field(0).buffers()[-1], other.field(0).buffers()[-1]
+    return mine is not None and theirs is not None and mine.address == theirs.address
+
+
+def records(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows as dictionaries, references resolved into the fields they stand for."""
+    rows = table.to_pylist()
+    for row in rows:
+        row.update(row.pop("node", None) or {})
+        row.update(row.pop("lineage", None) or {})
+    return rows  # type: ignore[no-any-return]
 
 
 def take(table: pa.Table, rows: npt.NDArray[Any]) -> pa.Table:

@@ -39,7 +39,7 @@ def find_hints(
     vector = CHANNEL.empty_table() if embedding is None else view.vector(embedding, k=k, eligible=eligible)
     lexical = view.lexical(request.query, k=k, eligible=eligible)
     ids = pa.chunked_array([*vector.column("node_id").chunks, *lexical.column("node_id").chunks], pa.string())
-    return HintPool(vector, lexical, view.hydrate(ids.unique()))
+    return HintPool(vector, lexical, view.holding(ids))
 
 
 def rank_hints(

@@ -134,4 +134,4 @@ def hydrate(
     """Return the memories behind every id the channels named."""
     tables = [graph, vector, lexical, pinned, *scans.keywords, *scans.entities]
     ids = pa.chunked_array([chunk for table in tables for chunk in table.column("node_id").chunks], pa.string())
-    return view.hydrate(ids.unique())
+    return view.holding(ids)

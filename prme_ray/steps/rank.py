@@ -8,7 +8,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import LifecycleState, code
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import codes, replace
+from prme_ray.model.tables import codes, column, replace, texts
 from prme_ray.steps.values import Kept, Plan, Scans, joined
 from stages import filter as filter_stage
 from stages.expand_episode import expand_episode
@@ -96,9 +96,9 @@ def mark_conflicts(view: OwnerView, scored: Scored) -> pa.Table:
     contested = codes(table, "lifecycle_state") == code(LifecycleState.CONTESTED)
     if not contested.any():
         return table
-    ids = table.column("node_id").filter(pa.array(contested)).to_pylist()
+    ids = column(table, "node_id").filter(pa.array(contested)).to_pylist()
     counterparts = view.contradictions(ids)
-    return replace(table, contradicts_id=[counterparts.get(name) for name in table.column("node_id").to_pylist()])
+    return replace(table, contradicts_id=[counterparts.get(name) for name in texts(table, "node_id")])
 
 
 def find_windows(view: OwnerView, ranked: pa.Table, request: Request, order: Plan) -> pa.Table | None:

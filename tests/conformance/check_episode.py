@@ -6,6 +6,7 @@ from typing import Any
 
 from prme_ray.model.enums import Path
 from prme_ray.model.settings.packing import PackingSettings
+from prme_ray.model.tables import records
 from stages.expand_episode import expand_episode, rank_episodes, terms
 from tests.conformance.tables import result, scored_table
 
@@ -26,6 +27,6 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
             }
             for episode in rank_episodes(given["query"], scored)
         ],
-        "promoted": [row["node_id"] for row in found.to_pylist() if row["paths"] & Path.EPISODE_CONTEXT.bit],
-        "results": [result(row) for row in found.to_pylist()],
+        "promoted": [row["node_id"] for row in records(found) if row["paths"] & Path.EPISODE_CONTEXT.bit],
+        "results": [result(row) for row in records(found)],
     }

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import NodeType, RetrievalMode, SourceType
 from prme_ray.model.settings.packing import PackingSettings
+from prme_ray.model.tables import records
 from stages.expand_evidence import evidence_refs, expand_evidence
 from stages.filter import filter_epistemic, filter_time, filter_types
 from tests.conformance.tables import nodes_table, result, scored_table, time
@@ -47,7 +48,7 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
     sources = _eligible(given, evidence_refs(scored, packing))
     found = expand_evidence(scored, sources, packing=packing)
     return {
-        "results": [result(row) for row in found.table.to_pylist()],
+        "results": [result(row) for row in records(found.table)],
         "added": list(found.added),
         "removed": list(found.removed),
     }

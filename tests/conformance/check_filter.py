@@ -11,6 +11,7 @@ from prme_ray.model.enums import RetrievalMode
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.request import make_request
 from prme_ray.model.settings import Settings
+from prme_ray.model.tables import texts
 from stages.filter import filter_epistemic, filter_time, filter_types
 from tests.conformance.tables import nodes_table, time
 
@@ -20,7 +21,7 @@ _BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_tim
 
 def _outcome(kept: pa.Table, excluded: pa.Table) -> dict[str, Any]:
     return {
-        "kept": kept.column("node_id").to_pylist(),
+        "kept": texts(kept, "node_id"),
         "excluded": [{"id": row["node_id"], "reason": row["reason"]} for row in excluded.to_pylist()],
     }
 
@@ -56,7 +57,7 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
     nodes = nodes_table(given["nodes"])
     if case["kind"] == "time":
         kept = filter_time(nodes, **{name: time(given[name]) for name in _BOUNDS})
-        return {"kept": kept.column("node_id").to_pylist()}
+        return {"kept": texts(kept, "node_id")}
     if case["kind"] == "types":
         return _outcome(*filter_types(nodes, **_types(given)))
     threshold = _THRESHOLD if given["unverified_threshold"] is None else given["unverified_threshold"]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from prme_ray.model.enums import path_names
-from prme_ray.model.tables import channel, floats
+from prme_ray.model.tables import channel, floats, records, texts
 from stages.merge import merge, merge_max_signals, merge_term_sets, normalise_bm25
 from tests.conformance.tables import candidates_table, nodes_table
 
@@ -21,7 +21,7 @@ def _hits(given: list[dict[str, Any]], signal: str) -> pa.Table:
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [
         {"id": row["node_id"], "paths": list(path_names(row["paths"])), **{name: row[name] for name in _SIGNALS}}
-        for row in table.to_pylist()
+        for row in records(table)
     ]
 
 
@@ -35,7 +35,7 @@ def _merge(given: dict[str, Any]) -> dict[str, Any]:
     graph = _hits(given["graph"], "proximity")
     # In the file, graph and pinned bring their memories and only the indexes' ids may fail to resolve.
     # Our nodes are one table, so an index hit that does not resolve is put as an id that nobody has.
-    known = {*given["resolvable"], *graph.column("node_id").to_pylist(), *given["pinned"]}
+    known = {*given["resolvable"], *texts(graph, "node_id"), *given["pinned"]}
     nodes = nodes_table([{"id": node_id} for node_id in sorted(known)])
     vector_hits, lexical_hits = (
         _unresolved_renamed(given[name], given["resolvable"]) for name in ("vector", "lexical")
@@ -55,7 +55,7 @@ def _term_sets(given: dict[str, Any]) -> dict[str, Any]:
     found = merge_term_sets([_hits(hits, "bm25") for hits in given["term_sets"]])
     return {
         "merged": [
-            {"node_id": row["node_id"], "normalised": row["signal"], "bm25": row["bm25"]} for row in found.to_pylist()
+            {"node_id": row["node_id"], "normalised": row["signal"], "bm25": row["bm25"]} for row in records(found)
         ]
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from prme_ray.model.tables import records
 from stages.rerank import rerank
 from tests.conformance.tables import result, scored_table
 
@@ -18,7 +19,7 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
         prior_weight=given["prior_weight"],
         top_k=given["top_k"],
     )
-    rows = [result(row) for row in found.to_pylist()]
+    rows = [result(row) for row in records(found)]
     return {
         "order": [row["id"] for row in rows],
         "results": [{"reranker_score": None, **row, "adjustments": row["provenance"]["adjustments"]} for row in rows],

@@ -8,7 +8,7 @@ from typing import Any
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.request import make_request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import floats
+from prme_ray.model.tables import floats, texts
 from stages.select import select, skip_floor, with_relevance
 from tests.conformance.tables import scored_table
 
@@ -45,9 +45,9 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
         values = floats(scored, "semantic_relevance")
         failed = "VECTOR" in given["backend_failures"]
         skip = skip_floor(values, fusion="rrf", min_score=given["min_score"], vector_failed=failed)
-        found["relevance"] = dict(zip(scored.column("node_id").to_pylist(), values.tolist(), strict=True))
+        found["relevance"] = dict(zip(texts(scored, "node_id"), values.tolist(), strict=True))
         found["min_score_skipped"] = skip
     kept, excluded = select(scored, **arguments, skip_floor=skip)
-    found["selected"] = kept.column("node_id").to_pylist()
+    found["selected"] = texts(kept, "node_id")
     found["excluded"] = [{**row, "id": row["node_id"]} for row in excluded.to_pylist()]
     return found

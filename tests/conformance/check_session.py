@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from prme_ray.model.settings.packing import PackingSettings
+from prme_ray.model.tables import records, texts
 from stages.expand_session import expand_session, session_triggers
-from tests.conformance.tables import node, nodes_table, result, scored_table
+from tests.conformance.tables import node, nodes_table, result, scored_table, windows_table
 
 _ACTIVE = {"tentative", "stable", "contested"}
 
@@ -20,7 +21,7 @@ def windows(given: dict[str, Any], triggers: pa.Table, width: int) -> pa.Table:
     trigger_ids: list[str] = []
     offsets: list[int] = []
     store = {item["id"]: item for item in given["store"]}
-    for trigger_id in triggers.column("trigger_id").to_pylist():
+    for trigger_id in texts(triggers, "trigger_id"):
         trigger = next(item["node"] for item in given["scored"] if item["node"]["id"] == trigger_id)
         turns = [
             item
@@ -38,9 +39,7 @@ def windows(given: dict[str, Any], triggers: pa.Table, width: int) -> pa.Table:
                 rows.append(turns[place])
                 trigger_ids.append(trigger_id)
                 offsets.append(place - here)
-    table = nodes_table(rows)
-    table = table.append_column("trigger_id", pa.array(trigger_ids, pa.string()))
-    table = table.append_column("offset", pa.array(offsets, pa.int32()))
+    table = windows_table(nodes_table(rows), trigger_ids, offsets)
     # The stage has to sort: give it the rows in an order that means nothing.
     return table.take(pa.array(np.random.default_rng(7).permutation(table.num_rows)))
 
@@ -52,4 +51,4 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
     scored = scored_table(given["scored"])
     triggers = session_triggers(scored, packing=packing)
     found = expand_session(scored, windows(given, triggers, packing.session_context_window), packing=packing)
-    return {"results": [result(row) for row in found.table.to_pylist()], "added": list(found.added)}
+    return {"results": [result(row) for row in records(found.table)], "added": list(found.added)}

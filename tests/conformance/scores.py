@@ -9,6 +9,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import EpistemicType, Intent
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.settings import ScoringSettings
+from prme_ray.model.tables import records
 from stages.query_wording import with_wording
 from stages.score import score
 from tests.conformance.tables import adjustments, candidates_table, time
@@ -72,7 +73,7 @@ def scored_case(case: dict[str, Any]) -> dict[str, Any]:
         )
     except InvalidRequest:
         return {"error": "ValueError"}
-    rows = found.table.to_pylist()
+    rows = records(found.table)
     return {
         "order": [row["node_id"] for row in rows],
         "current_state_applied": found.current_state,

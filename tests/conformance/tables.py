@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from prme_ray.model.enums import (
@@ -20,7 +21,7 @@ from prme_ray.model.enums import (
     path_names,
 )
 from prme_ray.model.nodes import Node, node_table
-from prme_ray.model.tables import SCORED
+from prme_ray.model.tables import CANDIDATE, LINEAGE, SCORED, refer
 from prme_ray.model.times import from_micros, instant
 
 _EPOCH = "2020-01-01T00:00:00Z"
@@ -73,16 +74,28 @@ def _mask(paths: list[str]) -> int:
 
 def candidates_table(given: list[dict[str, Any]]) -> pa.Table:
     """Return a CANDIDATE table of golden candidates (before scoring)."""
-    table = nodes_table([item["node"] for item in given])
-    for name, kind, values in (
-        ("paths", pa.int16(), [_mask(item["paths"]) for item in given]),
-        ("path_count", pa.int16(), [item["path_count"] for item in given]),
-        ("semantic_score", pa.float64(), [item.get("semantic_score", 0.0) for item in given]),
-        ("lexical_score", pa.float64(), [item.get("lexical_score", 0.0) for item in given]),
-        ("graph_proximity", pa.float64(), [item.get("graph_proximity", 0.0) for item in given]),
-    ):
-        table = table.append_column(pa.field(name, kind, nullable=False), pa.array(values, kind))
-    return table
+    size = len(given)
+    columns = {
+        "node": refer(nodes_table([item["node"] for item in given]), np.arange(size)),
+        "paths": [_mask(item["paths"]) for item in given],
+        "path_count": [item["path_count"] for item in given],
+        "semantic_score": [item.get("semantic_score", 0.0) for item in given],
+        "lexical_score": [item.get("lexical_score", 0.0) for item in given],
+        "graph_proximity": [item.get("graph_proximity", 0.0) for item in given],
+    }
+    return _table(columns, CANDIDATE, size)
+
+
+def _table(columns: dict[str, Any], schema: pa.Schema, size: int) -> pa.Table:
+    return pa.Table.from_arrays([_array(columns.get(field.name), field, size) for field in schema], schema=schema)
+
+
+def _array(values: Any, field: pa.Field, size: int) -> Any:
+    if values is None:
+        return pa.nulls(size, field.type) if field.nullable else pa.array([0.0] * size, field.type)
+    if isinstance(values, pa.Array):
+        return values
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else pa.array(values, field.type)
 
 
 def scored_table(given: list[dict[str, Any]]) -> pa.Table:
@@ -91,7 +104,7 @@ def scored_table(given: list[dict[str, Any]]) -> pa.Table:
     provenance = [item.get("provenance") or {} for item in given]
     link = [item.get("session_context_link") or {} for item in given]
     own = [item["node"]["id"] for item in given]
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, Any] = {name: table.column(name) for name in table.schema.names} | {
         "composite_score": [item["composite_score"] for item in given],
         "context_relevance": [item.get("context_relevance", 0.0) for item in given],
         "semantic_relevance": [item.get("semantic_relevance") for item in given],
@@ -100,15 +113,6 @@ def scored_table(given: list[dict[str, Any]]) -> pa.Table:
         "session_trigger_id": [item.get("trigger_id") for item in link],
         "session_offset": [item.get("offset") for item in link],
         "contradicts_id": [None] * len(given),
-        "formula_version": [item.get("formula_version", 2) for item in provenance],
-        "base_node_id": [item.get("base_node_id", name) for item, name in zip(provenance, own, strict=True)],
-        "base_score": [
-            item.get("base_score", row["composite_score"]) for item, row in zip(provenance, given, strict=True)
-        ],
-        "trace_semantic": [
-            item.get("semantic_similarity", row.get("semantic_score", 0.0))
-            for item, row in zip(provenance, given, strict=True)
-        ],
         "adjustments": [
             [
                 {
@@ -122,17 +126,30 @@ def scored_table(given: list[dict[str, Any]]) -> pa.Table:
             for item in provenance
         ],
     }
-    arrays = []
-    for field in SCORED:
-        if field.name in columns:
-            arrays.append(pa.array(columns[field.name], field.type))
-        elif field.name in table.schema.names:
-            arrays.append(table.column(field.name).combine_chunks())
-        elif field.nullable:
-            arrays.append(pa.nulls(len(given), field.type))
-        else:
-            arrays.append(pa.array([0.0] * len(given), field.type))
-    return pa.Table.from_arrays(arrays, schema=SCORED)
+    lineage = {
+        "formula_version": [item.get("formula_version", 2) for item in provenance],
+        "base_node_id": [item.get("base_node_id", name) for item, name in zip(provenance, own, strict=True)],
+        "base_score": [
+            item.get("base_score", row["composite_score"]) for item, row in zip(provenance, given, strict=True)
+        ],
+        "trace_semantic": [
+            item.get("semantic_similarity", row.get("semantic_score", 0.0))
+            for item, row in zip(provenance, given, strict=True)
+        ],
+    }
+    columns["lineage"] = refer(_table(lineage, LINEAGE, len(given)), np.arange(len(given)))
+    return _table(columns, SCORED, len(given))
+
+
+def windows_table(nodes: pa.Table, trigger_ids: list[str], offsets: list[int]) -> pa.Table:
+    """Return session windows: references to the rows of a NODE table, triggers and offsets."""
+    return pa.table(
+        {
+            "node": refer(nodes, np.arange(nodes.num_rows)),
+            "trigger_id": pa.array(trigger_ids, pa.string()),
+            "offset": pa.array(offsets, pa.int32()),
+        }
+    )
 
 
 def adjustments(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -98,8 +98,7 @@ def _work(*arguments):
 def serve():
     """Fork a writer for every order."""
     warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
-    import lancedb  # noqa: F401  (imported before the forks, used after them)
-    import lancedb.query  # noqa: F401
+    import lancedb.query  # noqa: F401  (imported before the forks, used after them)
 
     # Pure parts that are slow to load; a first question would otherwise spend a second on them.
     counter("cl100k_base").count("warm")

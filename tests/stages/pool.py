@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from prme_ray.model.tables import records, texts
 from tests.conformance.tables import nodes_table, scored_table
 
 
@@ -24,11 +25,11 @@ def scored(*hits):
 
 
 def numbers(table):
-    return [number(node_id) for node_id in table.column("node_id").to_pylist()]
+    return [number(node_id) for node_id in texts(table, "node_id")]
 
 
 def by_number(table):
-    return {number(row["node_id"]): row for row in table.to_pylist()}
+    return {number(row["node_id"]): row for row in records(table)}
 
 
 def _node(item):

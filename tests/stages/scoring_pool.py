@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Intent
 from prme_ray.model.settings import ScoringSettings
+from prme_ray.model.tables import records
 from prme_ray.model.times import iso
 from stages.query_wording import with_wording
 from stages.score import Scored, score
@@ -94,4 +95,4 @@ def scores(found: Scored) -> dict[int, float]:
 
 def row(found: Scored, identity: int) -> dict[str, Any]:
     """Return the scored row of one candidate."""
-    return next(item for item in found.table.to_pylist() if item["node_id"] == name(identity))
+    return next(item for item in records(found.table) if item["node_id"] == name(identity))

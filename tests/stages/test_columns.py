@@ -1,21 +1,8 @@
 """Shared column helpers."""
 
 import pyarrow as pa
-import pytest
 
-from stages.columns import batch, by_score, flat, positions
-
-
-def chunked(*chunks):
-    return pa.table({"a": pa.chunked_array([pa.array(chunk, pa.int64()) for chunk in chunks], pa.int64())})
-
-
-@pytest.mark.parametrize("chunks", [(), ([],), ([1, 2],), ([1], [2])])
-def test_a_column_and_a_batch_are_whole_however_they_are_chunked(chunks):
-    table = chunked(*chunks)
-    values = [value for chunk in chunks for value in chunk]
-    assert flat(table, "a").to_pylist() == values
-    assert batch(table, ["a"]).to_pydict() == {"a": values}
+from stages.columns import by_score, positions
 
 
 def test_equal_scores_stand_by_id():

@@ -1,15 +1,14 @@
 """Session context; the main case is digest a section 12, 39 to 41: turns 1 to 8, hits 4, 50 and 1."""
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prme_ray.model.enums import path_names
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import SCORED, replace
+from prme_ray.model.tables import SCORED, records, replace, texts
 from stages.expand_session import expand_session, session_triggers
-from tests.conformance.tables import adjustments
+from tests.conformance.tables import adjustments, windows_table
 from tests.stages.pool import by_number, nodes, number, numbers, scored, uid
 
 TURN = {"session_id": "s1"}
@@ -27,8 +26,7 @@ def packing(**settings):
 def windows(*rows):
     """Return windows from (trigger, neighbour, offset)."""
     table = nodes(*({"n": n, **TURN} for _, n, _ in rows))
-    table = table.append_column("trigger_id", pa.array([uid(trigger) for trigger, _, _ in rows], pa.string()))
-    return table.append_column("offset", pa.array([offset for _, _, offset in rows], pa.int32()))
+    return windows_table(table, [uid(trigger) for trigger, _, _ in rows], [offset for _, _, offset in rows])
 
 
 def around(trigger, width=3, last=8):
@@ -40,8 +38,8 @@ ALL = windows(*around(1), *reversed(around(4)))
 
 def test_triggers_are_the_first_rows_that_have_a_session():
     table = session_triggers(HITS, packing=PackingSettings())
-    assert table.column("trigger_id").to_pylist() == [uid(4), uid(1)]
-    assert table.column("session_id").to_pylist() == ["s1", "s1"]
+    assert texts(table, "trigger_id") == [uid(4), uid(1)]
+    assert texts(table, "session_id") == ["s1", "s1"]
     # Row 2 of the first two has no session; the row behind them is no trigger instead.
     assert session_triggers(HITS, packing=packing(top_k=2)).column("trigger_id").to_pylist() == [uid(4)]
 
@@ -165,5 +163,5 @@ def test_agrees_with_a_walk_over_the_triggers(hits, offers, random):
         for n, row in rows.items()
     } == expected
     if any(row["has_own_trace"] is False for row in rows.values()):
-        ranked = [(-row["composite_score"], row["node_id"]) for row in found.to_pylist()]
+        ranked = [(-row["composite_score"], row["node_id"]) for row in records(found)]
         assert ranked == sorted(ranked)

@@ -15,7 +15,9 @@ class Given:
 
     def lines(self, rows, *, level, references):
         self.asked.append(level)
-        return [Line(f"{level}{row}", cost, cost, speaker=False, blank=False) for row, cost in enumerate(self.tokens[level])]
+        return [
+            Line(f"{level}{row}", cost, cost, speaker=False, blank=False) for row, cost in enumerate(self.tokens[level])
+        ]
 
     def count(self, text: str) -> int:
         level, row = text[:-1].strip("0123456789"), text.strip().lstrip("abcdefghijklmnopqrstuvwxyz")

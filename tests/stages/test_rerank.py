@@ -3,6 +3,7 @@
 import pytest
 
 from prme_ray.model.errors import EncoderRejected, InvalidRequest
+from prme_ray.model.tables import texts
 from stages.rerank import rerank
 from tests.conformance.tables import adjustments
 from tests.stages.pool import by_number, numbers, scored, uid
@@ -21,8 +22,8 @@ def test_legacy_carries_the_blend_and_leaves_the_tail_last():
     table = run()
     assert numbers(table) == [2, 3, 1, 4]
     expected = [0.9251612903, 0.6404761905, 0.37, 0.953125]
-    assert table.column("composite_score").to_pylist() == pytest.approx(expected, abs=1e-10)
-    assert table.column("reranker_score").to_pylist() == [0.9, 0.5, 0.1, None]
+    assert texts(table, "composite_score") == pytest.approx(expected, abs=1e-10)
+    assert texts(table, "reranker_score") == [0.9, 0.5, 0.1, None]
     rows = by_number(table)
     assert adjustments(rows[4]) == []
     assert adjustments(rows[2]) == [
@@ -33,7 +34,7 @@ def test_legacy_carries_the_blend_and_leaves_the_tail_last():
 def test_an_envelope_deals_the_same_scores_out_anew():
     table = run(policy="score_envelope")
     assert numbers(table) == [2, 3, 1, 4]
-    assert table.column("composite_score").to_pylist() == OWN
+    assert texts(table, "composite_score") == OWN
     assert [step["kind"] for step in adjustments(by_number(table)[3])] == ["neural_blend", "neural_rank_assignment"]
     assert adjustments(by_number(table)[3])[1]["coefficient"] == OWN[1]
 
@@ -71,7 +72,7 @@ BEST_LAST = {uid(1): 0.1, uid(2): 0.9, uid(3): 0.5}
 def test_an_anchor_is_the_best_ordinary_memory_on_several_paths(first, order):
     table = run(pool(**first), BEST_LAST, policy="anchored_score_envelope", prior_weight=0.0)
     assert numbers(table) == order
-    assert table.column("composite_score").to_pylist() == [1.0, 0.9, 0.8]
+    assert texts(table, "composite_score") == [1.0, 0.9, 0.8]
 
 
 def test_an_anchor_behind_the_prefix_moves_nothing():

@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 
-from prme_ray.model.tables import SCORED
+from prme_ray.model.tables import SCORED, texts
 from stages.current_update import Boost, no_boost
 from stages.score_table import path_scores, ranked, update_ids
 from tests.stages.scoring_pool import candidate, name, number, pool
@@ -17,7 +17,7 @@ def order(base, path_score):
     found = ranked(
         table, formula=2, base=scores, boost=no_boost(scores), path_score=np.array(path_score), columns=COLUMNS
     )
-    return [number(item) for item in found.column("node_id").to_pylist()]
+    return [number(item) for item in texts(found, "node_id")]
 
 
 def test_score_then_path_score_then_id():
@@ -44,15 +44,13 @@ def test_columns_of_every_kind_follow_the_order():
     )
     assert found.schema == SCORED
     found.validate(full=True)
-    assert (
-        found.column("node_id").to_pylist() == found.column("base_node_id").to_pylist() == [name(3), name(2), name(1)]
-    )
-    assert found.column("base_score").to_pylist() == [0.3, 0.2, 0.1]
-    assert found.column("trace_semantic").to_pylist() == [3.0, 2.0, 1.0]
-    assert found.column("semantic_rank").to_pylist() == [3, None, 1]
+    assert texts(found, "node_id") == texts(found, "base_node_id") == [name(3), name(2), name(1)]
+    assert texts(found, "base_score") == [0.3, 0.2, 0.1]
+    assert texts(found, "trace_semantic") == [3.0, 2.0, 1.0]
+    assert texts(found, "semantic_rank") == [3, None, 1]
     assert found.column("tie_break").null_count == 3
-    assert found.column("has_own_trace").to_pylist() == [True] * 3
-    steps = [[step["source_node_id"] for step in row] for row in found.column("adjustments").to_pylist()]
+    assert texts(found, "has_own_trace") == [True] * 3
+    steps = [[step["source_node_id"] for step in row] for row in texts(found, "adjustments")]
     assert steps == [[name(3)], [], [name(1)]]
 
 

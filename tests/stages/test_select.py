@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prme_ray.model.tables import texts
 from stages.select import select, skip_floor, with_relevance
 from tests.stages.pool import number, numbers, scored
 
@@ -59,7 +60,7 @@ def test_the_floor_measures_relevance_where_there_is_one():
 def test_a_skipped_floor_leaves_limit_and_caps():
     kept, excluded = select(SIX, **{**ASKED, "min_score": 0.95, "limit": 2}, skip_floor=True)
     assert numbers(kept) == [1, 2]
-    assert set(excluded.column("reason").to_pylist()) == {"result_limit"}
+    assert set(texts(excluded, "reason")) == {"result_limit"}
 
 
 @pytest.mark.parametrize("asked", [{}, {"limit": 6}, {"min_score": 0.0}, {"max_per_source": 9}])
@@ -95,7 +96,7 @@ def test_relevance_is_the_best_of_own_inherited_and_context():
         {"n": 3, "score": 0.8, "cosine": 0.1, "context_relevance": 0.6},
     )
     assert table.column("semantic_relevance").null_count == 3
-    assert with_relevance(table).column("semantic_relevance").to_pylist() == [0.4, 0.0, 0.6]
+    assert texts(with_relevance(table), "semantic_relevance") == [0.4, 0.0, 0.6]
 
 
 @pytest.mark.parametrize(

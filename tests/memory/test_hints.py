@@ -1,0 +1,59 @@
+"""Scopes bound the answer; the best of what lies outside is hinted at and never packed."""
+
+import pytest
+
+from tests.memory.tools import OWNER
+
+
+@pytest.fixture
+def scoped(memory):
+    memory.store("cat at home", owner=OWNER, scope="personal")
+    memory.store("cat at work", owner=OWNER, scope="project")
+    memory.store("cat at the club", owner=OWNER, scope="organisation")
+    memory.store("dog", owner=OWNER, scope="project", epistemic_type="hypothetical")
+    memory.store_node("cat pin", owner=OWNER, node_type="fact", scope="project", pinned=True)
+    return memory
+
+
+def texts(candidates):
+    return {candidate.content for candidate in candidates}
+
+
+def test_only_the_asked_scopes_answer(scoped):
+    answer = scoped.retrieve("cat", owner=OWNER, scope="personal")
+    assert texts(answer.results) == {"cat at home"}
+    assert answer.metadata.scope_filter == ["personal"]
+    answer = scoped.retrieve("cat", owner=OWNER, scope=("personal", "organisation"))
+    assert texts(answer.results) == {"cat at home", "cat at the club"}
+    assert answer.metadata.scope_filter == ["organisation", "personal"]
+
+
+def test_hints_are_outside_filtered_and_not_packed(scoped):
+    answer = scoped.retrieve("cat", owner=OWNER, scope="personal")
+    assert texts(answer.cross_scope_hints) == {"cat at work", "cat at the club", "cat pin"}
+    scores = [hint.score for hint in answer.cross_scope_hints]
+    assert scores == sorted(scores, reverse=True)
+    assert not any(hint.in_context for hint in answer.cross_scope_hints)
+    assert "work" not in answer.bundle.context
+
+
+@pytest.mark.parametrize("given", [{}, {"scope": "personal", "include_cross_scope": False}, {"scope": "agent"}])
+def test_no_hints_without_scope_without_wish_or_without_candidates(scoped, given):
+    assert len(scoped.retrieve("cat", owner=OWNER, **given).cross_scope_hints) == 0
+
+
+def test_hints_obey_the_floor_the_type_filters_and_their_number(scoped, opened):
+    answer = scoped.retrieve("cat at home", owner=OWNER, scope="personal", min_score=0.99)
+    assert (len(answer.results), len(answer.cross_scope_hints)) == (1, 0)
+    answer = scoped.retrieve("cat", owner=OWNER, scope="personal", exclude_node_types=["fact"])
+    assert texts(answer.cross_scope_hints) == {"cat at work", "cat at the club"}
+    scoped.close()
+    few = opened(settings={"packing": {"cross_scope_top_n": 1}})
+    assert len(few.retrieve("cat", owner=OWNER, scope="personal").cross_scope_hints) <= 1
+
+
+def test_hints_do_not_change_the_results(scoped):
+    with_hints = scoped.retrieve("cat", owner=OWNER, scope="personal")
+    without = scoped.retrieve("cat", owner=OWNER, scope="personal", include_cross_scope=False)
+    assert with_hints.bundle == without.bundle
+    assert [c.score for c in with_hints.results] == [c.score for c in without.results]
