@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prme_ray.model.tables import floats
+from prme_ray.model.tables import floats, same_target
 
-__all__ = ["Rows", "by_score", "positions", "relevance"]
+__all__ = ["Rows", "by_score", "first_seen", "places", "positions", "relevance"]
 
 Rows = npt.NDArray[np.int64]
 """Row numbers."""
@@ -25,6 +26,49 @@ def positions(values: pa.Array, among: pa.Array) -> Rows:
     if found.null_count:
         found = found.fill_null(-1)
     return found.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+def places(references: pa.DictionaryArray, among: pa.DictionaryArray) -> Rows:
+    """Return where each referred memory stands first in ``among``, -1 for nowhere.
+
+    References to one table are compared as numbers, others by id.
+    """
+    target = among.dictionary
+    if not same_target(references.dictionary, target):
+        ids = [array.dictionary.field("node_id").take(array.indices) for array in (references, among)]
+        return positions(*ids)
+    place = np.full(len(target), -1)
+    rows = among.indices.to_numpy()
+    place[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)
+    found: Rows = place[references.indices.to_numpy()]
+    return found
+
+
+def first_seen(columns: Sequence[pa.DictionaryArray], among: pa.Array) -> tuple[Rows, Rows]:
+    """Number ids in the order in which they are first seen.
+
+    Args:
+        columns: Ids as references to strings; where all refer to ``among``, no string is looked at.
+        among: Ids of the known memories.
+
+    Returns:
+        The number of every id, one column behind the other; and the row in ``among`` of each number, -1
+        for an id that is not there.
+    """
+    filled = [ids for ids in columns if len(ids)]
+    if not filled:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if all(same_target(ids.dictionary, among) for ids in filled):
+        rows = np.concatenate([ids.indices.to_numpy() for ids in filled])
+        first = np.full(len(among), len(rows))
+        first[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)
+        known = np.flatnonzero(first < len(rows))
+        known = known[np.argsort(first[known])]
+        number = np.empty(len(among), np.int64)
+        number[known] = np.arange(len(known))
+        return number[rows], known
+    encoded = pa.concat_arrays([ids.dictionary_decode() for ids in filled]).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), positions(encoded.dictionary, among)
 
 
 def by_score(scores: Any, node_ids: pa.Array) -> Rows:

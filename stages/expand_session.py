@@ -21,7 +21,7 @@ import pyarrow as pa
 from prme_ray.model.enums import Adjustment, Path
 from prme_ray.model.settings.packing import PackingSettings
 from prme_ray.model.tables import codes, column, ints
-from stages.columns import Rows, positions, relevance
+from stages.columns import Rows, places, positions, relevance
 from stages.lineage import Expanded, Inheritance
 
 __all__ = ["expand_session", "session_triggers"]
@@ -64,8 +64,9 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
 
     Args:
         scored: SCORED, best first.
-        windows: ``node`` (references), ``trigger_id`` and ``offset`` (turns from the trigger; 0 is
-            ignored), in any order. Of eligible memories only: the storage checks owner, scope and lifecycle.
+        windows: ``node`` (references; no memory twice in what they refer to), ``trigger_id`` and
+            ``offset`` (turns from the trigger; 0 is ignored), in any order. Of eligible memories only:
+            the storage checks owner, scope and lifecycle.
         packing: Window, number of triggers and decays.
     """
     triggers = _trigger_rows(scored, packing)
@@ -78,7 +79,7 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
     order = order[(rank[order] >= 0) & (offset[order] != 0)]
     if not len(order):
         return Expanded(scored)
-    target, new = _targets(column(windows, "node_id").take(pa.array(order)), node_ids)
+    target, new = _targets(column(windows, "node").take(pa.array(order)), column(scored, "node"))
     origin = triggers[rank[order]]
     offers = _Offers(target, origin, _decays(scored, packing)[origin], offset[order])
 
@@ -106,18 +107,18 @@ def _decays(scored: pa.Table, packing: PackingSettings) -> npt.NDArray[np.float6
     return np.where(codes(scored, "formula_version") == _RANK_FUSION, plain if fused is None else fused, plain)
 
 
-def _targets(neighbours: pa.Array, node_ids: pa.Array) -> tuple[Rows, Rows]:
-    """Return each neighbour's row, new memories after the n known ones, and where each new one is first seen."""
-    target = positions(neighbours, node_ids)
+def _targets(neighbours: pa.DictionaryArray, known: pa.DictionaryArray) -> tuple[Rows, Rows]:
+    """Return each neighbour's row, new memories after the known ones, and where each new one is first seen."""
+    target = places(neighbours, known)
     unknown = np.flatnonzero(target < 0)
     if not len(unknown):
         return target, unknown
-    encoded = neighbours.take(pa.array(unknown)).dictionary_encode()
-    slots = encoded.indices.to_numpy().astype(np.int64)
-    target[unknown] = slots + len(node_ids)
-    first = np.empty(len(encoded.dictionary), dtype=np.int64)
-    first[slots[::-1]] = unknown[::-1]
-    return target, first
+    _, first, number = np.unique(neighbours.indices.to_numpy()[unknown], return_index=True, return_inverse=True)
+    arrival = np.argsort(first)
+    slot = np.empty(len(first), np.int64)
+    slot[arrival] = np.arange(len(first))
+    target[unknown] = slot[number] + len(known)
+    return target, unknown[first[arrival]]
 
 
 def _take_best(state: Inheritance, offers: _Offers, known: int) -> None:

@@ -23,18 +23,12 @@ import pyarrow as pa
 from prme_ray.model.enums import Path
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.tables import CANDIDATE, NODE, column, floats, ints, joined_references, refer
-from stages.columns import Rows, positions
+from stages.columns import Rows, first_seen, places
 
 __all__ = ["append_lexical", "append_new", "merge", "merge_max_signals", "merge_term_sets", "normalise_bm25"]
 
+Floats = npt.NDArray[np.float64]
 _SIGNALS = ("semantic_score", "lexical_score", "graph_proximity")
-_TERM_HITS = pa.schema(
-    [
-        pa.field("node_id", pa.string(), nullable=False),
-        pa.field("signal", pa.float64(), nullable=False),
-        pa.field("bm25", pa.float64(), nullable=False),
-    ]
-)
 
 
 def normalise_bm25(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -67,10 +61,9 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
         CANDIDATE in first-seen order.
     """
     tables = (graph, vector, lexical, pinned)
-    encoded = pa.concat_arrays([column(table, "node_id") for table in tables]).dictionary_encode()
-    slots = encoded.indices.to_numpy().astype(np.int64)
-    signals = np.zeros((3, len(encoded.dictionary)))
-    paths = np.zeros(len(encoded.dictionary), dtype=np.int16)
+    slots, where = first_seen([column(table, "node_id") for table in tables], column(nodes, "node_id"))
+    signals = np.zeros((3, len(where)))
+    paths = np.zeros(len(where), dtype=np.int16)
     start = 0
     for table, path, row in zip(
         tables, (Path.GRAPH, Path.VECTOR, Path.LEXICAL, Path.PINNED), (2, 0, 1, -1), strict=True
@@ -81,33 +74,35 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
         if row >= 0:
             values = floats(table, "signal")
             np.maximum.at(signals[row], here, normalise_bm25(values) if path is Path.LEXICAL else values)
-    where = positions(encoded.dictionary, column(nodes, "node_id"))
     seen = np.flatnonzero(where >= 0)
     return _candidates(refer(nodes, where[seen]), paths[seen], signals[:, seen])
 
 
-def merge_term_sets(term_sets: Sequence[pa.Table]) -> pa.Table:
+def merge_term_sets(term_sets: Sequence[pa.Table], *, nodes: pa.Table) -> tuple[Rows, Rows, Floats]:
     """Join the hit lists of separate keyword searches (digest a section 3.7).
 
     Each set is normalised on its own, since BM25 of different searches cannot be compared. A node
     keeps its largest normalised value; of equal values the first set's.
 
+    Args:
+        term_sets: One CHANNEL table of raw BM25 a search.
+        nodes: NODE, at least every resolvable hit.
+
     Returns:
-        ``node_id``, ``signal`` (normalised) and ``bm25`` (that hit's raw score), first seen first.
+        For each node, first seen first: its row in ``nodes`` (-1 where it is not there), the hit that
+        it keeps (hits counted through the sets), and that hit's normalised score.
     """
-    if not term_sets:
-        return _TERM_HITS.empty_table()
-    encoded = pa.concat_arrays([column(table, "node_id") for table in term_sets]).dictionary_encode()
-    slots = encoded.indices.to_numpy().astype(np.int64)
-    raw = np.concatenate([floats(table, "signal") for table in term_sets])
+    slots, where = first_seen([column(table, "node_id") for table in term_sets], column(nodes, "node_id"))
+    if not len(slots):
+        return where, where, np.empty(0)
     values = np.concatenate([normalise_bm25(floats(table, "signal")) for table in term_sets])
-    best = np.full(len(encoded.dictionary), -np.inf)
+    best = np.full(len(where), -np.inf)
     np.maximum.at(best, slots, values)
     winners = np.flatnonzero(values == best[slots])[::-1]
-    first = np.empty(len(best), dtype=np.int64)
+    kept = np.empty(len(best), dtype=np.int64)
     # Written back to front, so the first winner of a node is the one that stays.
-    first[slots[winners]] = winners
-    return pa.Table.from_arrays([encoded.dictionary, pa.array(best), pa.array(raw[first])], schema=_TERM_HITS)
+    kept[slots[winners]] = winners
+    return where, kept, best
 
 
 def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes: pa.Table) -> tuple[pa.Table, int]:
@@ -121,19 +116,17 @@ def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes
     Returns:
         The longer table and how many rows were added.
     """
-    hits = merge_term_sets(term_sets)
-    if not hits.num_rows:
+    where, _, values = merge_term_sets(term_sets, nodes=nodes)
+    known = where >= 0
+    found = refer(nodes, where[known])
+    new = places(found, column(candidates, "node")) < 0
+    if not new.any():
         return candidates, 0
-    ids = column(hits, "node_id")
-    where = positions(ids, column(nodes, "node_id"))
-    new = np.flatnonzero((where >= 0) & (positions(ids, column(candidates, "node_id")) < 0))
-    if not len(new):
-        return candidates, 0
-    signals = np.zeros((3, len(new)))
-    signals[1] = floats(hits, "signal")[new]
-    paths = np.full(len(new), Path.LEXICAL.bit, dtype=np.int16)
-    found = _candidates(refer(nodes, where[new]), paths, signals)
-    return _stacked(candidates, found), len(new)
+    signals = np.zeros((3, int(new.sum())))
+    signals[1] = values[known][new]
+    paths = np.full(signals.shape[1], Path.LEXICAL.bit, dtype=np.int16)
+    rows = _candidates(found.filter(pa.array(new)), paths, signals)
+    return _stacked(candidates, rows), rows.num_rows
 
 
 def append_new(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Table:

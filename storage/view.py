@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
-from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take
+from prme_ray.model.tables import CANDIDATE, NODE, channel, refer, take
 from storage.eligibility import Mask, eligible
 from storage.folded import Folded, Head
 from storage.graph import OwnerGraph
@@ -110,9 +110,16 @@ class OwnerView:
         """Return the memories of these ids, in the order given; unknown ids are left out."""
         return take(self.nodes, self.rows(ids))
 
-    def holding(self, ids: Any) -> pa.Table:
-        """Return a table that holds the memories of these ids, and others where that saves copying them."""
-        return self.nodes if len(self) <= _COPY_FROM else self.hydrate(ids.unique())
+    def holding(self, columns: Sequence[pa.DictionaryArray]) -> pa.Table:
+        """Return a table that holds the memories of these ids, and others where that saves copying them.
+
+        Args:
+            columns: ``node_id`` columns of this view's channels.
+        """
+        if len(self) <= _COPY_FROM:
+            return self.nodes
+        rows = [ids.indices.to_numpy() for ids in columns if len(ids)]
+        return self.nodes.take(pa.array(np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int32)))
 
     def vector(self, query: npt.NDArray[np.float32], *, k: int, eligible: Mask) -> pa.Table:
         """Return the nearest memories by exact cosine (RFC-0005 §4.2).
@@ -240,13 +247,13 @@ class OwnerView:
         """Return references to memories: to all of a small owner's, to a copy of these of a large one's."""
         if len(self) <= _COPY_FROM:
             return refer(self.nodes, rows)
-        return refer(self.nodes.take(pa.array(rows)), np.arange(len(rows)))
+        each, number = np.unique(rows, return_inverse=True)
+        return refer(self.nodes.take(pa.array(each)), number)
 
     def _channel(self, rows: npt.NDArray[np.int64], signals: npt.NDArray[np.float64]) -> pa.Table:
-        if not len(rows):
-            return CHANNEL.empty_table()
-        ids = self._head.memory_ids
-        return channel([ids[row] for row in rows.tolist()], signals)
+        ids = self.nodes.column("node_id")
+        target = ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()
+        return channel(pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False), signals)
 
 
 class OwnerState:

@@ -51,6 +51,7 @@ __all__ = [
     "records",
     "refer",
     "replace",
+    "same_target",
     "take",
     "texts",
     "times",
@@ -63,7 +64,7 @@ def _field(name: str, kind: Any, nullable: bool = False) -> Any:
     return pa.field(name, kind, nullable=nullable)
 
 
-CHANNEL = pa.schema([_field("node_id", pa.string()), _field("signal", pa.float64())])
+CHANNEL = pa.schema([_field("node_id", pa.dictionary(pa.int32(), pa.string())), _field("signal", pa.float64())])
 """``signal``: cosine (vector), BM25 (lexical), proximity 1.0/0.7/0.4 (graph), 1.0 (pinned)."""
 
 NODE = pa.schema(
@@ -189,8 +190,9 @@ _NO_EXCLUSIONS = EXCLUSION.empty_table()
 
 
 def channel(node_ids: Any, signals: Any) -> pa.Table:
-    """Return a ``CHANNEL`` table from ids and signals of equal length."""
-    return pa.Table.from_arrays([pa.array(node_ids, pa.string()), pa.array(signals, pa.float64())], schema=CHANNEL)
+    """Return a ``CHANNEL`` table from ids (strings, or references to strings) and signals of equal length."""
+    ids = node_ids if isinstance(node_ids, pa.DictionaryArray) else pa.array(node_ids, pa.string()).dictionary_encode()
+    return pa.Table.from_arrays([ids, pa.array(signals, pa.float64())], schema=CHANNEL)
 
 
 def exclusions(node_ids: Any, reasons: Any, composite: Any = None, relevance: Any = None) -> pa.Table:
@@ -310,18 +312,22 @@ def joined_references(first: pa.DictionaryArray, second: pa.DictionaryArray) -> 
         return first
     one, other = first.dictionary, second.dictionary
     rows = second.indices.to_numpy()
-    if not _same(one, other):
+    if not same_target(one, other):
         rows = rows + len(one)
         one = pa.concat_arrays([one, other])
     return pa.DictionaryArray.from_arrays(pa.array(np.concatenate([first.indices.to_numpy(), rows])), one, safe=False)
 
 
-def _same(one: pa.StructArray, other: pa.StructArray) -> bool:
-    # Equal content at one address; comparing the content would cost more than it saves.
+def same_target(one: pa.Array, other: pa.Array) -> bool:
+    """Return whether two arrays (ids, or memories by reference) are the same memory, hence equal."""
     if len(one) != len(other) or one.offset != other.offset:
         return False
-    mine, theirs = one.field(0).buffers()[-1], other.field(0).buffers()[-1]
+    mine, theirs = _ids_of(one).buffers()[-1], _ids_of(other).buffers()[-1]
     return mine is not None and theirs is not None and mine.address == theirs.address
+
+
+def _ids_of(target: pa.Array) -> pa.Array:
+    return target.field(0) if isinstance(target, pa.StructArray) else target
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import Path, Scope, code
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import CHANNEL, SCORED, codes, floats
+from prme_ray.model.tables import CHANNEL, SCORED, codes, column, floats
 from prme_ray.steps.rank import allowed
 from prme_ray.steps.values import HintPool, Kept, Plan, Selection, Tools
 from stages import select as select_stage
@@ -38,8 +38,7 @@ def find_hints(
     k = 2 * request.packing.cross_scope_top_n
     vector = CHANNEL.empty_table() if embedding is None else view.vector(embedding, k=k, eligible=eligible)
     lexical = view.lexical(request.query, k=k, eligible=eligible)
-    ids = pa.chunked_array([*vector.column("node_id").chunks, *lexical.column("node_id").chunks], pa.string())
-    return HintPool(vector, lexical, view.holding(ids))
+    return HintPool(vector, lexical, view.holding([column(vector, "node_id"), column(lexical, "node_id")]))
 
 
 def rank_hints(

@@ -12,7 +12,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import RetrievalMode, Scope
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import CHANNEL
+from prme_ray.model.tables import CHANNEL, column
 from prme_ray.steps.values import Plan, Scans
 from stages import analyze as analysis_stage
 from storage.records import Filters
@@ -133,5 +133,4 @@ def hydrate(
 ) -> pa.Table:
     """Return the memories behind every id the channels named."""
     tables = [graph, vector, lexical, pinned, *scans.keywords, *scans.entities]
-    ids = pa.chunked_array([chunk for table in tables for chunk in table.column("node_id").chunks], pa.string())
-    return view.holding(ids)
+    return view.holding([column(table, "node_id") for table in tables])

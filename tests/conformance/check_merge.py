@@ -52,10 +52,14 @@ def _merge(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _term_sets(given: dict[str, Any]) -> dict[str, Any]:
-    found = merge_term_sets([_hits(hits, "bm25") for hits in given["term_sets"]])
+    hits = [hit for one in given["term_sets"] for hit in one]
+    nodes = nodes_table([{"id": node_id} for node_id in sorted({hit["node_id"] for hit in hits})])
+    where, kept, values = merge_term_sets([_hits(one, "bm25") for one in given["term_sets"]], nodes=nodes)
+    ids = texts(nodes, "node_id")
     return {
         "merged": [
-            {"node_id": row["node_id"], "normalised": row["signal"], "bm25": row["bm25"]} for row in records(found)
+            {"node_id": ids[row], "normalised": value, "bm25": hits[hit]["bm25"]}
+            for row, hit, value in zip(where.tolist(), kept.tolist(), values.tolist(), strict=True)
         ]
     }
 

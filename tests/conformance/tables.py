@@ -21,7 +21,7 @@ from prme_ray.model.enums import (
     path_names,
 )
 from prme_ray.model.nodes import Node, node_table
-from prme_ray.model.tables import CANDIDATE, LINEAGE, SCORED, refer
+from prme_ray.model.tables import CANDIDATE, LINEAGE, SCORED, refer, texts
 from prme_ray.model.times import from_micros, instant
 
 _EPOCH = "2020-01-01T00:00:00Z"
@@ -143,9 +143,11 @@ def scored_table(given: list[dict[str, Any]]) -> pa.Table:
 
 def windows_table(nodes: pa.Table, trigger_ids: list[str], offsets: list[int]) -> pa.Table:
     """Return session windows: references to the rows of a NODE table, triggers and offsets."""
+    ids = texts(nodes, "node_id")
+    firsts = [ids.index(node_id) for node_id in ids]
     return pa.table(
         {
-            "node": refer(nodes, np.arange(nodes.num_rows)),
+            "node": refer(nodes, np.array(firsts, np.int32)),
             "trigger_id": pa.array(trigger_ids, pa.string()),
             "offset": pa.array(offsets, pa.int32()),
         }

@@ -3,7 +3,7 @@
 import pytest
 
 from prme_ray.model.errors import InvalidRequest
-from tests.memory.tools import OWNER
+from tests.memory.tools import OWNER, START
 
 IF = {"condition": "if it rains"}
 DROPPED = {
@@ -119,33 +119,35 @@ def test_contested_memories_name_their_counterpart_which_is_not_pulled_in(memory
 
 
 def test_a_count_question_says_what_it_does_not_cover(memory):
-    memory.store_many([f"I saw cat number {number}" for number in range(60)], owner=OWNER)
+    memory.store_many([f"I saw cat number {number}" for number in range(40)], owner=OWNER)
     answer = memory.retrieve("How many cats did I see?", owner=OWNER)
     coverage = answer.metadata.aggregation_coverage
-    assert (coverage.status, coverage.exhaustive, coverage.candidate_count) == ("semantic_candidates", False, 60)
+    assert (coverage.status, coverage.exhaustive, coverage.candidate_count) == ("semantic_candidates", False, 40)
     assert coverage.limitations == ["semantic_matching"]
     assert answer.bundle.context.startswith(answer.bundle.coverage_notice)
     squeezed = memory.retrieve(
-        "How many cats did I see?", owner=OWNER, token_budget=400, limit=50
+        "How many cats did I see?", owner=OWNER, token_budget=400, limit=30
     ).metadata.aggregation_coverage
     assert squeezed.status == "context_limited"
     assert squeezed.limitations == ["semantic_matching", "result_limit", "token_budget"]
-    assert squeezed.context_count < squeezed.selected_count == 50
+    assert squeezed.context_count < squeezed.selected_count == 30
     assert memory.retrieve("Which cat?", owner=OWNER).metadata.aggregation_coverage is None
 
 
 def test_weights_of_a_request_choose_the_weighted_formula(memory):
     memory.store("a cat", owner=OWNER)
-    weighted = memory.retrieve("cat", owner=OWNER, weights={"fusion": "weighted"})
-    fused = memory.retrieve("cat", owner=OWNER)
+
+    def ask(weights=None, **given):
+        # Recency is part of the weighted score, so every question is asked at one time.
+        return memory.retrieve("cat", owner=OWNER, reference_time=START, weights=weights, **given)
+
+    weighted, fused = ask({"fusion": "weighted"}), ask()
     assert [answer.results[0].lineage.formula_version for answer in (weighted, fused)] == [1, 2]
     assert weighted.results[0].semantic_relevance is None
     assert weighted.metadata.scoring_config_version != fused.metadata.scoring_config_version
-    floor = weighted.results[0].score
-    kept = memory.retrieve("cat", owner=OWNER, weights={"fusion": "weighted"}, min_score=floor)
-    assert len(kept.results) == 1
-    cut = memory.retrieve("cat", owner=OWNER, weights={"fusion": "weighted"}, min_score=floor + 1e-9)
-    assert cut.metadata.exclusion_counts == {"below_threshold": 1}
+    score = weighted.results[0].score
+    assert len(ask({"fusion": "weighted"}, min_score=score).results) == 1
+    assert ask({"fusion": "weighted"}, min_score=score + 1e-9).metadata.exclusion_counts == {"below_threshold": 1}
 
 
 def test_multipliers_belong_to_the_weighted_formula(memory):

@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 
 from prme_ray import Memory
-from tests.memory.tools import FEW_SHARDS, OWNER, Clock, Ids, WordEncoder, same_request
+from tests.memory.tools import FEW_SHARDS, OWNER, Clock, Ids, WordEncoder
 
 KATHMANDU = timezone(timedelta(hours=5, minutes=45))
 MOMENTS = [
@@ -42,9 +43,7 @@ def test_two_admissions_never_have_one_time(opened):
     memory = opened(clock=Clock(step=timedelta(0)))
     stored = memory.store_many(["one", "two", "three"], owner=OWNER)
     created = [memory.get(item.node_id, owner=OWNER).created_at for item in stored]
-    assert [later - earlier for earlier, later in zip(created, created[1:], strict=False)] == [
-        timedelta(microseconds=1)
-    ] * 2
+    assert [later - earlier for earlier, later in pairwise(created)] == [timedelta(microseconds=1)] * 2
 
 
 def found(memory, **bounds):

@@ -9,7 +9,7 @@ from prme_ray.model.tables import (
     CANDIDATE,
     CHANNEL,
     EXCLUSION,
-    LINEAGE_COLUMNS,
+    LINEAGE,
     NODE,
     SCORED,
     bools,
@@ -18,7 +18,10 @@ from prme_ray.model.tables import (
     exclusions,
     floats,
     ints,
+    joined_references,
     no_exclusions,
+    records,
+    refer,
     replace,
     take,
     texts,
@@ -44,6 +47,7 @@ ROWS = {
     "t": [86_400_000_000, None],
     "s": ["é", None],
 }
+from tests.conformance.tables import nodes_table
 
 
 def mixed(chunks):
@@ -87,11 +91,34 @@ def test_a_view_of_a_slice_is_the_slice():
 
 
 def test_schemas_extend_each_other():
-    assert [field.name for field in CANDIDATE][: len(NODE)] == NODE.names
+    assert CANDIDATE.field("node").type.value_type == pa.struct(list(NODE))
     assert [field.name for field in SCORED][: len(CANDIDATE)] == CANDIDATE.names
-    assert SCORED.names[-len(LINEAGE_COLUMNS) :] == list(LINEAGE_COLUMNS)
+    assert SCORED.field("lineage").type.value_type == pa.struct(list(LINEAGE))
     for schema in (CHANNEL, NODE, CANDIDATE, SCORED, EXCLUSION):
         assert len(set(schema.names)) == len(schema.names)
+    # A name says which table it is read from.
+    assert not {*NODE.names} & {*LINEAGE.names} and not {*SCORED.names} & {*NODE.names, *LINEAGE.names}
+
+
+def test_columns_are_read_through_references_in_every_type():
+    nodes = nodes_table([{"id": str(n), "content": f"text {n}", "confidence": n / 10} for n in range(4)])
+    table = pa.table({"node": refer(nodes, np.array([3, 1, 3]))})
+    assert texts(table, "content") == ["text 3", "text 1", "text 3"]
+    assert floats(table, "confidence").tolist() == [0.3, 0.1, 0.3]
+    assert times(table, "event_time").tolist() == [NO_TIME] * 3
+    assert [row["node_id"] for row in records(table)] == ["3", "1", "3"]
+    with pytest.raises(KeyError, match="no column 'trace_path'"):
+        floats(table, "trace_path")
+
+
+def test_joined_references_copy_their_targets_only_where_they_differ():
+    nodes, others = nodes_table([{"id": "a"}, {"id": "b"}]), nodes_table([{"id": "c"}])
+    one, two, three = refer(nodes, np.array([1])), refer(nodes, np.array([0, 1])), refer(others, np.array([0]))
+    shared = joined_references(one, two)
+    assert (len(shared.dictionary), shared.indices.to_pylist()) == (2, [1, 0, 1])
+    mixed = pa.table({"node": joined_references(shared, three)})
+    assert texts(mixed, "node_id") == ["b", "a", "b", "c"]
+    assert joined_references(one, three.slice(0, 0)) is one
 
 
 def test_the_mask_of_all_paths_fits_its_column():

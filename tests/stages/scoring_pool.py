@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Intent
 from prme_ray.model.settings import ScoringSettings
-from prme_ray.model.tables import records
+from prme_ray.model.tables import floats, records, texts
 from prme_ray.model.times import iso
 from stages.query_wording import with_wording
 from stages.score import Scored, score
@@ -89,8 +89,8 @@ def ask(
 
 def scores(found: Scored) -> dict[int, float]:
     """Return composite scores by number, in rank order."""
-    rows = found.table.select(["node_id", "composite_score"]).to_pylist()
-    return {number(row["node_id"]): row["composite_score"] for row in rows}
+    ids, values = texts(found.table, "node_id"), floats(found.table, "composite_score").tolist()
+    return {number(node_id): value for node_id, value in zip(ids, values, strict=True)}
 
 
 def row(found: Scored, identity: int) -> dict[str, Any]:

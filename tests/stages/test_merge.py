@@ -76,15 +76,14 @@ def test_every_resolvable_id_stands_once_with_its_maximum_from_zero(vector, know
 
 
 def test_term_sets_are_scaled_apart_and_the_first_of_equal_values_wins():
-    found = merge_term_sets([hits((1, 9), (2, 3)), hits((2, 1), (3, 1))]).to_pylist()
-    assert [(row["node_id"], row["signal"], row["bm25"]) for row in found] == [
-        (uid(1), 1.0, 9.0),
-        (uid(2), 1.0, 1.0),
-        (uid(3), 1.0, 1.0),
-    ]
-    (tie,) = merge_term_sets([hits((1, 7)), hits((1, 8))]).to_pylist()
-    assert tie["bm25"] == 7.0
-    assert merge_term_sets([]).num_rows == 0
+    known = nodes(1, 2, 3)
+    where, kept, values = merge_term_sets([hits((1, 9), (2, 3)), hits((2, 1), (3, 1))], nodes=known)
+    assert (where.tolist(), kept.tolist(), values.tolist()) == ([0, 1, 2], [0, 2, 3], [1.0, 1.0, 1.0])
+    _, first_of_equals, _ = merge_term_sets([hits((1, 7)), hits((1, 8))], nodes=known)
+    assert first_of_equals.tolist() == [0]
+    unknown, _, _ = merge_term_sets([hits((99, 1))], nodes=known)
+    assert unknown.tolist() == [-1]
+    assert [len(part) for part in merge_term_sets([], nodes=known)] == [0, 0, 0]
 
 
 def test_a_scan_appends_what_is_new_and_leaves_the_rest_alone():

@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 
-from prme_ray.model.tables import SCORED, texts
+from prme_ray.model.tables import SCORED, column, texts
 from stages.current_update import Boost, no_boost
 from stages.score_table import path_scores, ranked, update_ids
 from tests.stages.scoring_pool import candidate, name, number, pool
@@ -48,7 +48,7 @@ def test_columns_of_every_kind_follow_the_order():
     assert texts(found, "base_score") == [0.3, 0.2, 0.1]
     assert texts(found, "trace_semantic") == [3.0, 2.0, 1.0]
     assert texts(found, "semantic_rank") == [3, None, 1]
-    assert found.column("tie_break").null_count == 3
+    assert column(found, "tie_break").null_count == 3
     assert texts(found, "has_own_trace") == [True] * 3
     steps = [[step["source_node_id"] for step in row] for row in texts(found, "adjustments")]
     assert steps == [[name(3)], [], [name(1)]]

@@ -6,6 +6,7 @@ import numpy as np
 
 from prme_ray.model.enums import EdgeType, NodeType
 from prme_ray.model.nodes import Edge, Node
+from prme_ray.model.tables import texts
 from storage.records import EntryKind, LogRow
 from storage.view import OwnerState
 from tests.storage.log_rows import DIMENSION, START, unit, uuid
@@ -46,7 +47,7 @@ def random_vectors(count: int, seed: int = 0) -> list[bytes]:
 
 
 def ids(table) -> list[str]:
-    return table.column("node_id").to_pylist()
+    return texts(table, "node_id")
 
 
 def numbers(table) -> list[int]:
