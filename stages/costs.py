@@ -11,6 +11,7 @@ from collections.abc import MutableMapping, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from prme_ray.model.protocols import TokenCounter
@@ -70,6 +71,26 @@ class CachedLines:
             references: ``m1`` … of each row, where the format shows them.
         """
         variant = f"{self._format}\0{level}\0{self._counter.name}\0{self._owner}"
+        if references is None and isinstance(self._cache, LineCache):
+            return self._by_row(self._cache, table, variant, level)
+        return self._by_key(table, variant, level, references)
+
+    def _by_row(self, cache: LineCache, table: pa.Table, variant: str, level: str) -> list[Line]:
+        facts, rows = cache.known.of(table)
+        known = facts.lines.get(variant)
+        if known is None:
+            known = facts.lines[variant] = [None] * len(facts.target)
+        lines = list(map(known.__getitem__, rows.tolist()))
+        if None in lines:
+            missing = np.flatnonzero([line is None for line in lines])
+            found = self._by_key(table.take(pa.array(missing)), variant, level, None)
+            for place, line in zip(missing.tolist(), found, strict=True):
+                lines[place] = line
+                if line.tokens != _NEVER:  # which texts are too long depends on the request's budget
+                    known[rows[place]] = line
+        return lines
+
+    def _by_key(self, table: pa.Table, variant: str, level: str, references: Sequence[str] | None) -> list[Line]:
         ids, versions = texts(table, "node_id"), times(table, "updated_at").tolist()
         keys: list[Any] = list(
             zip(ids, versions, repeat(variant), strict=False)

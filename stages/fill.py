@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,8 @@ from stages.fold import Folding
 from stages.layout import Layout
 
 __all__ = ["Ladder", "fill"]
+
+_TOKENS, _BLANK = attrgetter("tokens"), attrgetter("blank")
 
 
 class Ladder:
@@ -31,9 +34,8 @@ class Ladder:
         self.levels = levels
         self._lines: dict[str, list[Line]] = {}
         self.full = self.lines(levels[0])
-        _, tokens, _, _, blank = zip(*self.full, strict=True) if self.full else ((), (), (), (), ())
-        self.tokens = np.array(tokens, np.int64)
-        self.blank = np.array(blank, np.bool_)
+        self.tokens = np.fromiter(map(_TOKENS, self.full), np.int64, len(self.full))
+        self.blank = np.fromiter(map(_BLANK, self.full), np.bool_, len(self.full))
 
     def lines(self, level: str) -> list[Line]:
         """Return every row's line at a level."""
@@ -72,28 +74,37 @@ def fill(
     """
     reasons: dict[int, str] = {}
     full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
+    tokens = ladder.tokens.tolist()
     cheapest: list[int] | None = None
+    room = layout.room
     tried = 0
     for tried, row in enumerate(order, 1):
         if blank[row]:
             reasons[row] = "no_text"
         elif folding is not None and row not in required and folding.covered(row):
             reasons[row] = "folded"
-        elif full[row].tokens <= layout.room and layout.add(row, full[row], richest):
+        elif tokens[row] <= room and layout.add(row, full[row], richest):
             if folding is not None:
                 for covered in folding.add(row):
                     if covered not in required and not layout.in_window(covered):
                         layout.remove(covered)
                         folding.remove(covered)
                         reasons[covered] = "folded"
-        elif not any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
+            room = layout.room
+        elif lower and any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
+            room = layout.room
+        else:
             reasons[row] = "budget"
             if cheapest is None:
                 cheapest = ladder.cheapest_from(order)
-            if tried < len(order) and cheapest[tried] > layout.room:
+            if tried < len(order) and cheapest[tried] > room:
                 break
     # Nothing from here on fits; only the reasons are still to be told apart.
-    for row in order[tried:]:
+    rest = order[tried:]
+    if folding is None and not any(blank):
+        reasons.update(dict.fromkeys(rest, "budget"))
+        return reasons
+    for row in rest:
         covered_by_packed = folding is not None and row not in required and folding.covered(row)
         reasons[row] = "no_text" if blank[row] else "folded" if covered_by_packed else "budget"
     return reasons

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from stages.known_rows import KnownRows
+
 __all__ = ["Line", "LineCache"]
 
 
@@ -45,6 +47,8 @@ class LineCache(dict[Any, Line]):
         self._entries = max(1, entries // 2)
         self._characters = characters // 2
         self._old: dict[Any, Line] = {}
+        self.known = KnownRows()
+        """Lines by row of the memories that requests keep asking about."""
         self._size = 0
 
     def __missing__(self, key: Any) -> Line:

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.settings import PackingSettings
 from prme_ray.model.settings.packing import MinFidelity
-from prme_ray.model.tables import column, ints, texts
+from prme_ray.model.tables import column, ints
 from stages.costs import LineCosts
 from stages.fill import Ladder, fill
 from stages.fold import Folding
+from stages.known_rows import KnownRows
 from stages.layout import Layout
 from stages.render import SECTIONS, has_references, section_codes
 from stages.render_record import LEVELS, TEXT_LEVELS
-from stages.tiers import GUARANTEED, INSTRUCTION, REQUIRED, priority_order, tier_codes
+from stages.tiers import GUARANTEED, INSTRUCTION, REQUIRED, Tiers, priority_order, tier_codes
 
 __all__ = ["Packed", "levels_allowed", "pack"]
 
@@ -73,6 +73,7 @@ def pack(
     notices: Sequence[str] = (),
     guidance: str | None = None,
     required: Sequence[str] = (),
+    known: KnownRows | None = None,
 ) -> Packed:
     """Pack selected records into the token budget.
 
@@ -85,6 +86,7 @@ def pack(
         notices: Lines that must stand in the context; where they do not fit, nothing is packed.
         guidance: Line on how to read the records; added only where it fits beside them.
         required: Ids of selected rows that are tried before all others, in this order, and never folded away.
+        known: Facts about the memories from earlier calls.
 
     Returns:
         The context and its account.
@@ -92,11 +94,10 @@ def pack(
     Raises:
         PrmeRayError: the finished context is over the budget: the tokenizer does not count line by line.
     """
-    table, ids = _first_of_each(selected)
+    table, ids, id_rank = _first_of_each(selected, KnownRows() if known is None else known)
     available = max(0, token_budget - packing.overhead_tokens)
-    id_rank = _ranks(table)
     numbered = has_references(packing.context_format, citations=packing.context_citations)
-    references = [f"m{rank + 1}" for rank in id_rank.tolist()] if numbered else None
+    references = [f"m{place + 1}" for place in np.argsort(np.argsort(id_rank)).tolist()] if numbered else None
     levels = levels_allowed(packing.context_format, min_fidelity)
     ladder = Ladder(table, costs, levels=levels, references=references)
     links = _session_links(table, ids) if packing.session_context_packing else {}
@@ -142,17 +143,13 @@ def pack(
         included=included,
         levels={ids[row]: level for row, level in layout.levels.items()},
         token_costs={ids[row]: layout.lines[row].tokens for row in layout.levels},
-        excluded=[(ids[row], reason) for row, reason in reasons.items()],
+        excluded=list(zip(map(ids.__getitem__, reasons), reasons.values(), strict=True)),
         tokens_used=used,
         budget_remaining=available - used,
         coverage_notice="\n".join(notices) if notices and context else None,
         context_guidance=guidance if guided else None,
         references={references[row]: ids[row] for row in sorted(layout.levels)} if references else {},
-        budget_overflow=[
-            ids[row]
-            for row in order
-            if reasons.get(row) in ("budget", "notice_did_not_fit") and tiers[row] in (INSTRUCTION, GUARANTEED)
-        ],
+        budget_overflow=_overflow(order, ids, tiers, reasons),
     )
 
 
@@ -175,28 +172,32 @@ def _checked(layout: Layout, costs: LineCosts, available: int) -> tuple[str, int
     return context, used
 
 
-def _first_of_each(selected: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Return the first row of each id, and the ids."""
-    ids: list[str] = texts(selected, "node_id")
-    if len(set(ids)) == len(ids):
-        return selected, ids
-    first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-    rows = sorted(first.values())
-    return selected.take(pa.array(rows, pa.int64())), [ids[row] for row in rows]
+def _first_of_each(selected: pa.Table, known: KnownRows) -> tuple[pa.Table, list[str], npt.NDArray[np.int64]]:
+    """Return the first row of each id, the ids, and the order of the ids as numbers."""
+    facts, rows = known.of(selected)
+    ids = list(map(facts.ids.__getitem__, rows.tolist()))
+    if len(set(ids)) < len(ids):
+        first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+        kept = sorted(first.values())
+        return _first_of_each(selected.take(pa.array(kept, pa.int64())), known)
+    return selected, ids, facts.ranks[rows]
 
 
-def _ranks(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the place of each row's id among all ids in ascending order."""
-    ranks = np.empty(table.num_rows, np.int64)
-    ranks[pc.sort_indices(column(table, "node_id")).to_numpy()] = np.arange(table.num_rows)
-    return ranks
+def _overflow(order: list[int], ids: list[str], tiers: Tiers, reasons: dict[int, str]) -> list[str]:
+    """Return the instructions, pins, tasks and intents that were left out for the budget, in order."""
+    ranked_first = {row for row in np.flatnonzero(np.isin(tiers, (INSTRUCTION, GUARANTEED))).tolist()}
+    if not ranked_first:
+        return []
+    left_out = ("budget", "notice_did_not_fit")
+    return [ids[row] for row in order if row in ranked_first and reasons.get(row) in left_out]
 
 
 def _session_links(table: pa.Table, ids: list[str]) -> dict[int, tuple[int, int]]:
     """Return row of a session neighbour -> (row of its trigger, offset), triggers still present only."""
-    triggers = texts(table, "session_trigger_id")
-    if not any(triggers):
+    linked = column(table, "session_trigger_id")
+    if linked.null_count == len(linked):
         return {}
+    triggers = linked.to_pylist()
     row_of = {node_id: row for row, node_id in enumerate(ids)}
     offsets = ints(table, "session_offset").tolist()
     return {

@@ -220,7 +220,13 @@ _REFERENCES = {**dict.fromkeys(NODE.names, "node"), **dict.fromkeys(LINEAGE.name
 
 def _own(table: pa.Table, position: int) -> pa.Array:
     chunks = table.column(position)
-    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+    if chunks.num_chunks == 1:
+        return chunks.chunk(0)
+    if chunks.num_chunks == 0 and pa.types.is_dictionary(chunks.type):
+        # A filter that keeps nothing may leave no chunk, and Arrow cannot make an empty reference by itself.
+        kind = chunks.type
+        return pa.DictionaryArray.from_arrays(pa.array([], kind.index_type), pa.array([], kind.value_type))
+    return chunks.combine_chunks()
 
 
 def _resolve(table: pa.Table, name: str) -> tuple[pa.Array, npt.NDArray[np.int32] | None]:

@@ -113,6 +113,7 @@ def pack_context(selection: Selection, request: Request, analysis: QueryAnalysis
         costs=CachedLines(
             packing, tools.counter, tools.lines, owner=f"{len(request.tenant)}:{request.tenant}{request.owner}"
         ),
+        known=tools.lines.known,
         notices=coverage_notices(is_aggregation=analysis.is_aggregation, knowledge_at=request.knowledge_at),
         guidance=guidance_text(
             request.query,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
 from prme_ray.model.protocols import TokenCounter
 from prme_ray.model.tables import no_exclusions
+from stages.line_cache import LineCache
 from storage.records import Filters
 
 __all__ = ["HintPool", "Kept", "Plan", "Scans", "Selection", "Tools", "joined"]
@@ -20,7 +20,7 @@ class Tools:
     """What the packing step borrows from its process: a token counter and its cache of lines."""
 
     counter: TokenCounter
-    lines: MutableMapping[Any, Any]
+    lines: LineCache
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+"""What is known of the memories a reference column points to, kept while they stay the same.
+
+The memories of an owner change seldom and are asked about often. References of different requests
+then point to one and the same array, so what was worked out for a row of it (its id as a Python
+string, the place of its id in order, its line) can be looked up by row number, without hashing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from prme_ray.model.tables import column, same_target
+
+__all__ = ["KnownRows", "RowFacts"]
+
+
+class RowFacts:
+    """Facts about the rows of one array of memories.
+
+    Attributes:
+        target: The memories; held so that their address stays theirs.
+        lines: Variant of a line -> line of each row, ``None`` where it is not rendered yet.
+    """
+
+    def __init__(self, target: pa.StructArray) -> None:
+        self.target = target
+        self.lines: dict[str, list[Any]] = {}
+        self._ids: list[str] | None = None
+        self._ranks: npt.NDArray[np.int64] | None = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Id of each row."""
+        if self._ids is None:
+            self._ids = self.target.field("node_id").to_pylist()
+        return self._ids
+
+    @property
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Place of each row's id among all ids in ascending order; equal ids get different places."""
+        if self._ranks is None:
+            order = pc.sort_indices(self.target.field("node_id")).to_numpy()
+            ranks = np.empty(len(order), np.int64)
+            ranks[order] = np.arange(len(order))
+            self._ranks = ranks
+        return self._ranks
+
+
+class KnownRows:
+    """Facts by array of memories; the least recently used are dropped. Safe to share between threads.
+
+    Args:
+        entries: Most arrays kept: one an owner and snapshot.
+    """
+
+    def __init__(self, entries: int = 32) -> None:
+        self._entries = entries
+        self._facts: OrderedDict[tuple[int, int, int], RowFacts] = OrderedDict()
+
+    def of(self, table: pa.Table) -> tuple[RowFacts, npt.NDArray[np.int32]]:
+        """Return the facts about the memories a table's ``node`` column points to, and its rows there."""
+        reference = column(table, "node")
+        target = reference.dictionary
+        buffer = target.field(0).buffers()[-1]
+        key = (0 if buffer is None else buffer.address, len(target), target.offset)
+        facts = self._facts.get(key)
+        if facts is None or not same_target(facts.target, target):
+            facts = RowFacts(target)
+            self._facts[key] = facts
+            while len(self._facts) > self._entries:
+                self._facts.popitem(last=False)
+        else:
+            # A race with another thread's removal only costs working the facts out again.
+            self._facts[key] = facts
+            self._facts.move_to_end(key)
+        return facts, reference.indices.to_numpy()
