@@ -124,7 +124,8 @@ class Writer:
         def submit_one() -> None:
             draft, vector = embedding.popleft()
             admission = admission_of(draft, vector=vector.result(), generation=generation)
-            committing.append((draft, shard.submit(admission)))
+            # The last one takes all before it along.
+            committing.append((draft, shard.submit(admission, patient=bool(embedding))))
 
         with ThreadPoolExecutor(self._settings.encoder.workers, thread_name_prefix="embed") as pool:
             try:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path, code
-from prme_ray.model.tables import ADJUSTMENT, SCORED, bools, column, floats, joined_references
+from prme_ray.model.tables import ADJUSTMENT, SCORED, bools, column, floats, joined_references, picked
 from stages.columns import Rows, by_score
 
 __all__ = ["Expanded", "Inheritance", "append_adjustments"]
@@ -116,7 +116,7 @@ class Inheritance:
         size = len(new)
         self._scored = scored
         self._path = path
-        self._nodes = joined_references(column(scored, "node"), pool.take(pa.array(new)))
+        self._nodes = joined_references(column(scored, "node"), picked(pool, new))
         self.scores = np.concatenate([floats(scored, "composite_score"), np.zeros(size)])
         self.context = np.concatenate([floats(scored, "context_relevance"), np.zeros(size)])
         self.paths = np.concatenate([column(scored, "paths").to_numpy(), np.full(size, path.bit, dtype=np.int16)])
@@ -151,7 +151,7 @@ class Inheritance:
         order = np.arange(len(inherited)) if keep is None else keep
         if always_sort or inherited.any():
             order = order[by_score(self.scores[order], self._ids(order))]
-        columns = {"node": self._nodes.take(pa.array(order))}
+        columns = {"node": picked(self._nodes, order)}
         columns |= self._signals(order, inherited[order])
         columns |= self._lineage(kind, order, inherited[order])
         table = pa.Table.from_arrays([columns[name] for name in SCORED.names], schema=SCORED)
@@ -196,8 +196,14 @@ class Inheritance:
 
     def _lineage(self, kind: Adjustment, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
         # An inherited score carries its origin's lineage: only the reference is copied.
-        origin = pa.array(self.origin[order])
-        steps = column(self._scored, "adjustments").take(origin)
+        origin = self.origin[order]
+        steps = column(self._scored, "adjustments")
+        if len(steps.values):
+            steps = steps.take(pa.array(origin))
+        elif len(steps) != len(order):
+            steps = pa.ListArray.from_arrays(
+                pa.array(np.zeros(len(order) + 1, np.int32)), steps.values, type=steps.type
+            )
         rows = np.flatnonzero(inherited)
         if len(rows):
             steps = append_adjustments(
@@ -205,6 +211,6 @@ class Inheritance:
                 rows,
                 kind=kind,
                 coefficients=self.decay[order[rows]],
-                sources=column(self._scored, "node_id").take(pa.array(self.origin[order[rows]])),
+                sources=self._ids(origin[rows]),
             )
-        return {"lineage": column(self._scored, "lineage").take(origin), "adjustments": steps}
+        return {"lineage": picked(column(self._scored, "lineage"), origin), "adjustments": steps}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from prme_ray.model.tables import column
+from prme_ray.model.tables import times
+from prme_ray.model.times import NO_TIME
 from stages.numeric import Floats, exp
 
 __all__ = ["SHIFTED_LAMBDA", "Micros", "changed_times", "days_between", "recency", "stated_times"]
@@ -57,5 +57,5 @@ def recency(age_days: Floats, *, decay: float, doubled: npt.NDArray[np.bool_] | 
 
 
 def _event_time_or(candidates: pa.Table, name: str) -> Micros:
-    found = pc.coalesce(column(candidates, "event_time"), column(candidates, name))
-    return found.view(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    stated = times(candidates, "event_time")
+    return np.where(stated == NO_TIME, times(candidates, name), stated)

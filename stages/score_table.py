@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from prme_ray.model.enums import Adjustment, code
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column, floats, ints, refer
+from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column, floats, ints, picked, refer
 from stages.current_update import Boost
 from stages.numeric import Floats
 
@@ -105,7 +105,8 @@ def ranked(
     lineages = [_filled(origin.get(field.name), field.type, rows, constants) for field in LINEAGE]
     # Lineages stay in the candidates' order; sorting only turns the references to them.
     lineage = refer(pa.StructArray.from_arrays(lineages, fields=list(LINEAGE)), place)
-    arrays = [column(candidates, field.name).take(order) for field in CANDIDATE]
+    arrays = [picked(column(candidates, "node"), place)]
+    arrays += [pa.array(column(candidates, field.name).to_numpy()[place]) for field in list(CANDIDATE)[1:]]
     values = {
         "composite_score": boost.scores[place],
         "context_relevance": 0.0,

@@ -2,13 +2,14 @@
 
 A write is acknowledged when it is durable in the log *and* visible to readers of this process, so a
 future resolves only after ``on_commit``. A lone write never waits for company; retrieval records
-do, for a moment, because nobody waits for them.
+and the writes of a bulk load do, for a moment, because nobody waits for a single one of them.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import threading
 import time
@@ -26,8 +27,11 @@ from storage.records import Admission, Appended, Operation
 
 __all__ = ["GroupCommit"]
 
-_OPERATION_WAIT_S = 0.05
-"""Longest time a record nobody waits for is kept back so that it can share a commit."""
+_PATIENCE_S = 0.05
+"""Longest time that what nobody waits for is kept back so that it can share a commit."""
+
+_COMPANY = 32
+"""So many writes wait for no more: they already cost little each."""
 
 _report = logging.getLogger(__name__)
 
@@ -35,6 +39,7 @@ _report = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Write:
     admission: Admission
+    due: float
     future: Future[Appended] = field(default_factory=Future)
 
 
@@ -83,7 +88,7 @@ class GroupCommit:
         lock = threading.Lock()
         self._work = threading.Condition(lock)  # the committer waits here
         self._progress = threading.Condition(lock)  # callers wait here, for a place or for a flush
-        self._urgent = False
+        self._due = math.inf  # when something in the queues has waited long enough
         self._queued_writes = self._settled_writes = 0
         self._queued_records = self._settled_records = 0
         self._closing = False
@@ -98,8 +103,11 @@ class GroupCommit:
 
     # --- callers ---------------------------------------------------------------------------------
 
-    def submit(self, admission: Admission) -> Future[Appended]:
+    def submit(self, admission: Admission, *, patient: bool = False) -> Future[Appended]:
         """Queue a write; the future resolves when it is durable and visible.
+
+        A ``patient`` write may be kept back for a moment, so that it can share a commit with others
+        of a bulk load; one that is not takes all that wait along.
 
         The future raises :class:`DuplicateSubject` or another refusal of ``storage.admit``;
         :class:`WriteFailed`, whose ``durable`` says whether the log holds it; :class:`StoreBusy` when
@@ -112,12 +120,12 @@ class GroupCommit:
             WriterFenced: a newer writer took over.
         """
         self._check_process()
-        write = _Write(admission)
+        write = _Write(admission, _due(patient))
         with self._work:
             self._await_place(self._writes)
             self._writes.append(write)
             self._queued_writes += 1
-            self._work.notify()
+            self._hurry(write.due)
         return write.future
 
     def submit_operation(self, operation: Operation, *, wait: bool = False) -> bool:
@@ -130,13 +138,12 @@ class GroupCommit:
         Raises:
             StoreBusy, StoreClosed, WriteFailed, WriterFenced: as :meth:`submit`, only with ``wait``.
         """
-        record = _Record(operation, due=time.monotonic() + (0 if wait else _OPERATION_WAIT_S))
+        record = _Record(operation, _due(not wait))
         try:
             self._check_process()
             with self._work:
                 if wait:
                     self._await_place(self._records)
-                    self._urgent = True
                 else:
                     self._check_open()
                     if len(self._records) >= self._queue_limit:
@@ -144,7 +151,7 @@ class GroupCommit:
                         return False
                 self._records.append(record)
                 self._queued_records += 1
-                self._work.notify()
+                self._hurry(record.due)
         except PrmeRayError as error:
             if wait:
                 raise
@@ -158,8 +165,8 @@ class GroupCommit:
         """Return when everything submitted before is committed or has failed."""
         self._check_process()
         with self._work:
-            self._urgent = True
-            self._work.notify()
+            if self._writes or self._records:
+                self._hurry(0.0)
             writes, records = self._queued_writes, self._queued_records
             while self._settled_writes < writes or self._settled_records < records:
                 self._progress.wait()
@@ -196,6 +203,12 @@ class GroupCommit:
         if self._closing:
             raise StoreClosed(path=self._log.path)
 
+    def _hurry(self, due: float) -> None:
+        """Let the committer know, holding the lock, that something queued is due at that time."""
+        if due < self._due or len(self._writes) >= _COMPANY:
+            self._due = min(self._due, due)
+            self._work.notify()
+
     def _await_place(self, queue: deque[Any]) -> None:
         deadline = time.monotonic() + self._timeout_s
         self._check_open()
@@ -213,7 +226,7 @@ class GroupCommit:
             with self._work:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), self._max_rows))]
                 records = [self._records.popleft() for _ in range(min(len(self._records), self._max_rows))]
-                self._urgent = self._urgent and bool(self._records)
+                self._due = 0.0 if self._writes or self._records else math.inf
                 self._progress.notify_all()
             # A caller may have cancelled while its write waited; from here on it cannot.
             self._commit([write for write in writes if write.future.set_running_or_notify_cancel()], records)
@@ -225,18 +238,16 @@ class GroupCommit:
     def _await_work(self) -> bool:
         """Wait for something to commit; false when closed and drained."""
         with self._work:
-            while not self._writes:
-                if not self._records:
-                    if self._closing:
-                        return False
-                    self._urgent = False
+            while True:
+                if self._writes or self._records:
+                    left = self._due - time.monotonic()
+                    if left <= 0 or self._closing or len(self._writes) >= _COMPANY:
+                        return True
+                    self._work.wait(left)
+                elif self._closing:
+                    return False
+                else:
                     self._work.wait()
-                    continue
-                left = self._records[0].due - time.monotonic()
-                if left <= 0 or self._urgent or self._closing:
-                    break
-                self._work.wait(left)
-            return True
 
     def _commit(self, writes: Sequence[_Write], records: Sequence[_Record]) -> None:
         if not writes and not records:
@@ -298,6 +309,10 @@ class GroupCommit:
             first, self._losing = not self._losing, True
         if first:  # once until a record succeeds again, so that an outage does not fill the process's log
             _report.warning("operation records are being lost: %s", error)
+
+
+def _due(patient: bool) -> float:
+    return time.monotonic() + (_PATIENCE_S if patient else 0.0)
 
 
 def _resolve(write: _Write, result: Appended) -> None:

@@ -84,6 +84,7 @@ class Shard:
         self.nodes = NodeTable.open(path / "nodes", dimension=self._dimension, read_only=not writable)
         self.edges = EdgeTable.open(path / "edges", read_only=not writable)
         self._clock = clock
+        self._writing_generation: int | None = None
         self._epoch = 0
         self.projector: Projector | None = None
         self._committer: GroupCommit | None = None
@@ -130,26 +131,27 @@ class Shard:
         Raises:
             EncoderMismatch: the shard's vectors come from another encoder.
         """
-        stored = self.stored_encoder()
-        if stored is not None and stored != self._encoder.identity:
-            raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
-        if self._generation is None:
-            self._generation = self.log.register_generation(
+        # Only the one writer adds generations, so what holds once holds until it closes.
+        if self._writing_generation is None:
+            stored = self.stored_encoder()
+            if stored is not None and stored != self._encoder.identity:
+                raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
+            self._writing_generation = self._generation = self.log.register_generation(
                 self._encoder.identity,
                 self._encoder.model_name,
                 self._encoder.dimension,
                 created_at=micros(self._clock()),
                 epoch=self._epoch,
             )
-        return self._generation
+        return self._writing_generation
 
     # -- writing --------------------------------------------------------------------------------
 
-    def submit(self, admission: Admission) -> Future[Appended]:
-        """Queue a write; the future resolves when it is durable and visible."""
+    def submit(self, admission: Admission, *, patient: bool = False) -> Future[Appended]:
+        """Queue a write; the future resolves when it is durable and visible; see :class:`GroupCommit`."""
         if self._committer is None:
             raise ReadOnlyStore(path=str(self.path))
-        return self._committer.submit(admission)
+        return self._committer.submit(admission, patient=patient)
 
     def submit_operation(self, operation: Operation, *, wait: bool = False) -> bool:
         """Queue a retrieval record for the next commit; return whether it was accepted."""

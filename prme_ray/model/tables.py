@@ -48,6 +48,7 @@ __all__ = [
     "ints",
     "joined_references",
     "no_exclusions",
+    "picked",
     "records",
     "refer",
     "replace",
@@ -229,8 +230,8 @@ def _own(table: pa.Table, position: int) -> pa.Array:
     return chunks.combine_chunks()
 
 
-def _resolve(table: pa.Table, name: str) -> tuple[pa.Array, npt.NDArray[np.int32] | None]:
-    """Return a column's values, and the rows that stand for the table's rows where it is a reference."""
+def _resolve(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array | None]:
+    """Return a column's values, and which of them stand for the table's rows where it is a reference."""
     schema = table.schema
     position = schema.get_field_index(name)
     if position >= 0:
@@ -239,23 +240,29 @@ def _resolve(table: pa.Table, name: str) -> tuple[pa.Array, npt.NDArray[np.int32
     if through < 0:
         raise KeyError(f"no column {name!r} in a table of {schema.names}")
     reference = _own(table, through)
-    return reference.dictionary.field(name), reference.indices.to_numpy()
+    return reference.dictionary.field(name), reference.indices
 
 
 def column(table: pa.Table, name: str) -> pa.Array:
     """Return a column as one array, of the table itself or of what it refers to."""
     values, rows = _resolve(table, name)
-    return values if rows is None else values.take(pa.array(rows))
+    return values if rows is None else values.take(rows)
 
 
-def _numbers(table: pa.Table, name: str, null: Any) -> npt.NDArray[Any]:
+_FILL_WHOLE = 4096
+"""Values up to which nulls are filled before rows are picked: one pass is cheaper than picking twice."""
+
+
+def _numbers(table: pa.Table, name: str, null: Any, view: Any = None) -> npt.NDArray[Any]:
     values, rows = _resolve(table, name)
+    if view is not None:
+        values = values.view(view)
     if values.null_count:
-        if rows is not None:
-            values, rows = values.take(pa.array(rows)), None
+        if rows is not None and len(values) > _FILL_WHOLE:
+            values, rows = values.take(rows), None
         values = values.fill_null(null)
     found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return found if rows is None else found[rows]
+    return found if rows is None else found[rows.to_numpy()]
 
 
 def floats(table: pa.Table, name: str, null: float = np.nan) -> npt.NDArray[np.float64]:
@@ -280,14 +287,7 @@ def bools(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 def times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """Return a time column in microseconds since the epoch, nulls as ``NO_TIME``."""
-    values, rows = _resolve(table, name)
-    if values.null_count and rows is not None:
-        values, rows = values.take(pa.array(rows)), None
-    counts = values.view(pa.int64())
-    if counts.null_count:
-        counts = counts.fill_null(NO_TIME)
-    found: npt.NDArray[np.int64] = counts.to_numpy()
-    return found if rows is None else found[rows]
+    return _numbers(table, name, NO_TIME, pa.int64())
 
 
 def texts(table: pa.Table, name: str) -> list[Any]:
@@ -298,18 +298,19 @@ def texts(table: pa.Table, name: str) -> list[Any]:
 def refer(rows_of: pa.Table | pa.RecordBatch | pa.StructArray, rows: npt.NDArray[Any]) -> pa.DictionaryArray:
     """Return references to rows of a table (``NODE`` or ``LINEAGE``), which is not copied."""
     target = rows_of
-    if isinstance(target, pa.Table):
-        batches = target.combine_chunks().to_batches()
-        target = (
-            batches[0]
-            if batches
-            else pa.RecordBatch.from_arrays(
-                [chunks.combine_chunks() for chunks in target.columns], schema=target.schema
-            )
-        )
-    if isinstance(target, pa.RecordBatch):
-        target = pa.StructArray.from_arrays(target.columns, fields=list(target.schema))
+    if not isinstance(target, pa.StructArray):
+        columns = [
+            _own(target, n) if isinstance(target, pa.Table) else target.column(n) for n in range(target.num_columns)
+        ]
+        target = pa.StructArray.from_arrays(columns, fields=list(target.schema))
     return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False)
+
+
+def picked(reference: pa.DictionaryArray, rows: npt.NDArray[Any]) -> pa.DictionaryArray:
+    """Return the given places of a reference column, in the given order."""
+    return pa.DictionaryArray.from_arrays(
+        pa.array(reference.indices.to_numpy()[rows]), reference.dictionary, safe=False
+    )
 
 
 def joined_references(first: pa.DictionaryArray, second: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -325,15 +326,21 @@ def joined_references(first: pa.DictionaryArray, second: pa.DictionaryArray) -> 
 
 
 def same_target(one: pa.Array, other: pa.Array) -> bool:
-    """Return whether two arrays (ids, or memories by reference) are the same memory, hence equal."""
-    if len(one) != len(other) or one.offset != other.offset:
-        return False
-    mine, theirs = _ids_of(one).buffers()[-1], _ids_of(other).buffers()[-1]
-    return mine is not None and theirs is not None and mine.address == theirs.address
+    """Return whether two arrays (ids, or memories by reference) are the same memory, hence equal.
+
+    Of memories only the ids are looked at: a table with other values in the same rows brings its own ids.
+    Two slices of one table share their memory and differ.
+    """
+    mine, theirs = _ids_of(one), _ids_of(other)
+    return len(mine) == len(theirs) and mine.offset == theirs.offset and _addresses(mine) == _addresses(theirs)
 
 
 def _ids_of(target: pa.Array) -> pa.Array:
     return target.field(0) if isinstance(target, pa.StructArray) else target
+
+
+def _addresses(ids: pa.Array) -> list[int | None]:
+    return [None if buffer is None else buffer.address for buffer in ids.buffers()]
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:
@@ -353,9 +360,15 @@ def take(table: pa.Table, rows: npt.NDArray[Any]) -> pa.Table:
 
 
 def replace(table: pa.Table, **columns: Any) -> pa.Table:
-    """Return ``table`` with these columns replaced; types follow the table's schema."""
+    """Return ``table`` with these columns replaced; types follow the table's schema.
+
+    Raises:
+        KeyError: the table itself has no such column; what it refers to cannot be replaced.
+    """
     for name, values in columns.items():
         position = table.schema.get_field_index(name)
+        if position < 0:
+            raise KeyError(f"no column {name!r} in a table of {table.schema.names}")
         field = table.schema.field(position)
         array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, field.type)
         table = table.set_column(position, field, array)

@@ -1,4 +1,4 @@
-"""One request, one answer: in one process, in fresh ones, whatever the hash seed."""
+"""One request, one answer: in one process, in fresh ones, whatever their hash seed and time zone."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from tests.memory.tools import Clock, WordEncoder
 with Memory.open(sys.argv[1], encoder=WordEncoder(), clock=Clock(), read_only=True) as memory:
     print(ask(memory))
 """
-QUERIES = ["How many cats does Caroline have now?", "cat 🎉 猫", "What happened last week?", ""]
+QUERIES = ["How many cats does Caroline have now?", "cat 🎉 猫", "What happened yesterday at 23:30, and on 1 May?", ""]
 
 
 def ask(memory):
@@ -43,10 +43,10 @@ def test_the_same_request_has_the_same_answer_everywhere(folder):
         memory.store_many(items[:20], owner=OWNER, scope="project")
         here = {ask(memory) for _ in range(20)}
         assert len(here) == 1
-    for seed in ("0", "1", "4242"):
+    for seed, zone in (("0", "UTC"), ("1", "Asia/Kolkata"), ("4242", "America/St_Johns")):
         child = subprocess.run(
             [sys.executable, "-c", CHILD, str(folder)],
-            env=os.environ | {"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed, "TZ": zone},
             capture_output=True,
             text=True,
             check=True,

@@ -63,7 +63,7 @@ def test_a_missing_row_is_noticed(memory):
 
 @pytest.mark.parametrize("budget", [1, 60_000])
 def test_a_small_memory_budget_changes_no_answer(opened, tmp_path, budget):
-    owners = [f"owner {number}" for number in range(6)]
+    owners = [f"owner {number}" for number in range(4)]
 
     def answers(path, **storage):
         settings = {"storage": {"virtual_shards": 2, **storage}}

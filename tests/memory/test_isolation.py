@@ -44,9 +44,9 @@ def fill(memory, owners, clock, ids):
     return receipts
 
 
-def ask(memory, owner):
+def ask(memory, owner, queries=QUERIES):
     answers = []
-    for query in QUERIES:
+    for query in queries:
         for mode, scope in (("default", None), ("audit", None), ("default", "personal")):
             answer = memory.retrieve(
                 query, owner=owner, retrieval_mode=mode, scope=scope, reference_time=START + timedelta(days=2)
@@ -70,11 +70,11 @@ def test_no_foreign_id_or_text_is_anywhere_in_an_answer(town):
         owner: {r.node_id for r in found} | {r.event_id for r in found} - {None} for owner, found in receipts.items()
     }
     for owner in OWNERS:
-        text = json.dumps(ask(memory, owner))
+        text = json.dumps(ask(memory, owner, QUERIES[:1]), ensure_ascii=False)
         assert secret(owner) in text
         for other in OWNERS:
             if other != owner:
-                assert f"{secret(other)}" not in text
+                assert secret(other) not in text
                 assert not any(name in text for name in names[other])
 
 

@@ -4,6 +4,8 @@ from stages.costs import CachedLines
 from tests.stages.packing_cases import memory, table
 
 TOKENS = counter("cl100k_base")
+WAYS = 2
+"""A line is counted with its line break, and without one for the end of a context."""
 
 
 class Counting:
@@ -30,10 +32,11 @@ def test_a_line_is_rendered_and_counted_once() -> None:
     first = lines(rows, counting, cache)
     assert [line.text for line in first] == ['- "I left"', '- "You stayed"']
     assert [line.tokens for line in first] == [TOKENS.count('- "I left"\n'), TOKENS.count('- "You stayed"\n')]
+    assert [line.last for line in first] == [TOKENS.count('- "I left"'), TOKENS.count('- "You stayed"')]
     assert lines(rows, counting, cache) == first
-    assert counting.calls == 2
+    assert counting.calls == 2 * WAYS
     assert lines(table(memory(2, "You stayed"), memory(3, "New")), counting, cache)[0] == first[1]
-    assert counting.calls == 3
+    assert counting.calls == 3 * WAYS
 
 
 def test_whatever_a_line_depends_on_is_part_of_its_key() -> None:
@@ -51,7 +54,7 @@ def test_whatever_a_line_depends_on_is_part_of_its_key() -> None:
             f'"representation":"{level}"'
             in lines(rows, counting, cache, level=level, context_format="auditable")[0].text
         )
-    assert counting.calls == 7
+    assert counting.calls == 7 * WAYS
 
 
 def test_a_text_too_long_for_any_encoding_of_it_is_neither_counted_nor_kept() -> None:
@@ -60,7 +63,7 @@ def test_a_text_too_long_for_any_encoding_of_it_is_neither_counted_nor_kept() ->
     too_long, counted = lines(rows, counting, cache, token_budget=100)
     assert (too_long.text, counted.text[:4]) == ("", '- "a')
     assert too_long.tokens > 10**9
-    assert (counting.calls, len(cache)) == (1, 1)
+    assert (counting.calls, len(cache)) == (WAYS, 1)
 
 
 def test_flags() -> None:

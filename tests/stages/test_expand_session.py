@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from prme_ray.model.enums import path_names
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import SCORED, records, replace, texts
+from prme_ray.model.tables import SCORED, records, texts
 from stages.expand_session import expand_session, session_triggers
 from tests.conformance.tables import adjustments, windows_table
 from tests.stages.pool import by_number, nodes, number, numbers, scored, uid
@@ -73,7 +73,12 @@ def test_an_inherited_score_carries_the_triggers_lineage():
 
 
 def test_weighted_scores_have_their_own_decay_and_can_lift_a_hit():
-    weighted = replace(HITS, formula_version=[1, 1, 1], composite_score=[0.52, 0.405, 0.3], reranker_score=[0.1] * 3)
+    extra = {"formula": 1, "reranker_score": 0.1}
+    weighted = scored(
+        {"n": 4, "score": 0.52, **TURN, **extra},
+        {"n": 50, "score": 0.405, **extra},
+        {"n": 1, "score": 0.3, **TURN, **extra},
+    )
     found = expand_session(weighted, ALL, packing=PackingSettings())
     assert numbers(found.table) == [4, 1, 2, 3, 5, 6, 7, 50]
     row = by_number(found.table)[1]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prme_ray.model.enums import Adjustment, code
-from prme_ray.model.tables import SCORED, records
+from prme_ray.model.tables import SCORED
 from stages.lineage import append_adjustments
 
 LISTS = SCORED.field("adjustments").type
@@ -34,7 +34,7 @@ def test_each_chosen_list_gets_its_step_at_the_end(rows, cut):
     )
     found.validate(full=True)
     assert found.type == LISTS
-    assert records(found) == [
+    assert found.to_pylist() == [
         [*steps, step(Adjustment.SESSION_DECAY, row / 10, f"trigger-{row}")] if is_chosen else steps
         for row, (steps, is_chosen) in enumerate(rows)
     ]
@@ -49,4 +49,4 @@ def test_a_blend_keeps_the_neural_score():
         sources=pa.array(["a"]),
         neural=np.array([0.9]),
     )
-    assert records(found) == [[step(Adjustment.NEURAL_BLEND, 0.3, "a", 0.9)]]
+    assert found.to_pylist() == [[step(Adjustment.NEURAL_BLEND, 0.3, "a", 0.9)]]

@@ -10,7 +10,7 @@ import pytest
 
 from prme_ray.model.errors import DuplicateSubject, StoreBusy, StoreClosed, WriteFailed, WriterFenced
 from prme_ray.model.times import micros
-from storage.commit import GroupCommit
+from storage.commit import _COMPANY, GroupCommit
 from storage.records import Operation
 from storage.sql_log import sqlite_log
 from tests.storage.log_cases import ANNA, admission, event, node
@@ -99,6 +99,31 @@ def test_everything_that_waits_shares_a_commit(readers, start):
     wait([first, *others], WAIT_S)
     assert readers.batches == [["first"], ["a", "b", "c", "d"], ["e", "f"]]
     assert committer.state()["commits"] == 3
+
+
+def test_patient_writes_share_a_commit_with_the_first_that_is_not(readers, start):
+    committer = start()
+    patient = [committer.submit(admission(event(subject)), patient=True) for subject in "abc"]
+    last = committer.submit(admission(event("d")))
+    wait([*patient, last], WAIT_S)
+    assert readers.batches == [["a", "b", "c", "d"]]
+
+
+def test_patience_ends(start):
+    assert start().submit(admission(event("a")), patient=True).result(WAIT_S).rows[0].seq == 1
+
+
+def test_a_crowd_a_flush_and_a_close_end_patience(monkeypatch, readers, start):
+    monkeypatch.setattr("storage.commit._PATIENCE_S", 3600.0)
+    committer = start()
+    crowd = [committer.submit(admission(event(f"a{number:02d}")), patient=True) for number in range(_COMPANY)]
+    wait(crowd, WAIT_S)
+    assert [len(batch) for batch in readers.batches] == [_COMPANY]
+    for end, subject in ((committer.flush, "b"), (committer.close, "c")):
+        kept_back = committer.submit(admission(event(subject)), patient=True)
+        end()
+        assert kept_back.done()
+        assert readers.batches[-1] == [subject]
 
 
 def test_a_refused_admission_does_not_hold_up_its_commit(readers, start):
