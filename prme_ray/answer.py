@@ -22,7 +22,7 @@ from prme_ray.model.response import (
     Outcome,
 )
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import column, texts
+from prme_ray.model.tables import column, target_of, texts
 from prme_ray.steps.values import Kept, Plan, Scans, Selection, joined
 from stages.filter import default_reasons
 from stages.pack import Packed
@@ -163,7 +163,8 @@ def _bundle(request: Request, selection: Selection, packed: Packed) -> Bundle:
     if table.num_rows and table.column("contradicts_id").null_count < table.num_rows:
         pairs = zip(texts(table, "node_id"), texts(table, "contradicts_id"), strict=True)
         conflicts = [Conflict(node_id=one, contradicts_id=other) for one, other in pairs if other is not None]
-    return Bundle(
+    # Our own values in our own types: checking them again would cost more than packing some of them.
+    return Bundle.model_construct(
         context=packed.context,
         sections={name: list(ids) for name, ids in packed.sections.items()},
         included_count=len(packed.included),
@@ -190,9 +191,9 @@ def _bindings(table: pa.Table, packed: Packed) -> dict[str, str]:
     if not packed.included:
         return found
     included = set(packed.included)
-    metadata = column(table, "metadata")
-    if metadata.null_count == len(metadata):
+    if target_of(table).field("metadata").null_count == len(target_of(table)):
         return found
+    metadata = column(table, "metadata")
     for node_id, text in zip(texts(table, "node_id"), metadata.to_pylist(), strict=True):
         if text and BINDINGS_KEY in text and node_id in included:
             found.update(json.loads(text).get(BINDINGS_KEY, []))

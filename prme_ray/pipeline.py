@@ -75,6 +75,7 @@ def _nothing() -> None:
 
 
 _CHANNELS = ("graph", "vector", "lexical", "pinned", "scans")
+_HINT_VECTOR = ("embedding", "request", "plan")
 
 FLOW: tuple[Step, ...] = (
     Step("analysis", generate.analyze, ("request", "settings")),
@@ -95,7 +96,9 @@ FLOW: tuple[Step, ...] = (
     Step("episodes", rank.expand_episodes, ("sessions", "request")),
     Step("sources", rank.find_sources, ("episodes", "request", "plan"), Place.RECORDS),
     Step("evidence", rank.project_evidence, ("episodes", "sources", "request", "settings")),
-    Step("hint_pool", finish.find_hints, ("embedding", "request", "plan"), Place.RECORDS),
+    Step("hint_vector", finish.find_vector_hints, _HINT_VECTOR, Place.VECTOR, Path.VECTOR, CHANNEL.empty_table),
+    Step("hint_lexical", finish.find_text_hints, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, CHANNEL.empty_table),
+    Step("hint_pool", finish.hydrate_hints, ("hint_vector", "hint_lexical", "plan"), Place.RECORDS),
     Step("hints", finish.rank_hints, ("hint_pool", "allowed", "request", "analysis", "settings")),
     Step("selection", finish.choose, ("evidence", "hints", "request", "failures")),
     Step("packed", finish.pack_context, ("selection", "request", "analysis", "tools")),

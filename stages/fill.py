@@ -100,11 +100,16 @@ def fill(
             if tried < len(order) and cheapest[tried] > room:
                 break
     # Nothing from here on fits; only the reasons are still to be told apart.
-    rest = order[tried:]
+    return reasons | _reasons_left(order[tried:], blank, folding, required)
+
+
+def _reasons_left(
+    rows: list[int], blank: list[bool], folding: Folding | None, required: frozenset[int]
+) -> dict[int, str]:
     if folding is None and not any(blank):
-        reasons.update(dict.fromkeys(rest, "budget"))
-        return reasons
-    for row in rest:
-        covered_by_packed = folding is not None and row not in required and folding.covered(row)
-        reasons[row] = "no_text" if blank[row] else "folded" if covered_by_packed else "budget"
+        return dict.fromkeys(rows, "budget")
+    reasons: dict[int, str] = {}
+    for row in rows:
+        covered = folding is not None and row not in required and folding.covered(row)
+        reasons[row] = "no_text" if blank[row] else "folded" if covered else "budget"
     return reasons

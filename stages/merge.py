@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Path
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import CANDIDATE, NODE, column, floats, ints, joined_references, refer
+from prme_ray.model.tables import CANDIDATE, NODE, column, floats, ints, joined_references, refer, target_of
 from stages.columns import Rows, first_seen, places
 
 __all__ = ["append_lexical", "append_new", "merge", "merge_max_signals", "merge_term_sets", "normalise_bm25"]
@@ -54,14 +54,15 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
         vector: CHANNEL, cosines. Maxima start from 0, so a negative cosine becomes 0.
         lexical: CHANNEL, raw BM25, normalised here over all hits, resolvable or not.
         pinned: CHANNEL; only the ids count.
-        nodes: NODE, at least every resolvable memory, one row an id. Other ids are dropped: the
-            index was ahead of, or behind, the snapshot.
+        nodes: NODE, or references to it: at least every resolvable memory, one row an id. Other ids are
+            dropped: the index was ahead of, or behind, the snapshot.
 
     Returns:
         CANDIDATE in first-seen order.
     """
     tables = (graph, vector, lexical, pinned)
-    slots, where = first_seen([column(table, "node_id") for table in tables], column(nodes, "node_id"))
+    memories = target_of(nodes)
+    slots, where = first_seen([column(table, "node_id") for table in tables], memories.field("node_id"))
     signals = np.zeros((3, len(where)))
     paths = np.zeros(len(where), dtype=np.int16)
     start = 0
@@ -75,10 +76,10 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
             values = floats(table, "signal")
             np.maximum.at(signals[row], here, normalise_bm25(values) if path is Path.LEXICAL else values)
     seen = np.flatnonzero(where >= 0)
-    return _candidates(refer(nodes, where[seen]), paths[seen], signals[:, seen])
+    return _candidates(refer(memories, where[seen]), paths[seen], signals[:, seen])
 
 
-def merge_term_sets(term_sets: Sequence[pa.Table], *, nodes: pa.Table) -> tuple[Rows, Rows, Floats]:
+def merge_term_sets(term_sets: Sequence[pa.Table], *, node_ids: pa.Array) -> tuple[Rows, Rows, Floats]:
     """Join the hit lists of separate keyword searches (digest a section 3.7).
 
     Each set is normalised on its own, since BM25 of different searches cannot be compared. A node
@@ -86,13 +87,13 @@ def merge_term_sets(term_sets: Sequence[pa.Table], *, nodes: pa.Table) -> tuple[
 
     Args:
         term_sets: One CHANNEL table of raw BM25 a search.
-        nodes: NODE, at least every resolvable hit.
+        node_ids: Ids of at least every resolvable hit.
 
     Returns:
-        For each node, first seen first: its row in ``nodes`` (-1 where it is not there), the hit that
+        For each node, first seen first: its row in ``node_ids`` (-1 where it is not there), the hit that
         it keeps (hits counted through the sets), and that hit's normalised score.
     """
-    slots, where = first_seen([column(table, "node_id") for table in term_sets], column(nodes, "node_id"))
+    slots, where = first_seen([column(table, "node_id") for table in term_sets], node_ids)
     if not len(slots):
         return where, where, np.empty(0)
     values = np.concatenate([normalise_bm25(floats(table, "signal")) for table in term_sets])
@@ -111,14 +112,15 @@ def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes
     Args:
         candidates: CANDIDATE; its rows stay unchanged, also where a scan found them again.
         term_sets: One CHANNEL table of raw BM25 a search.
-        nodes: NODE, at least every resolvable hit.
+        nodes: NODE, or references to it: at least every resolvable hit.
 
     Returns:
         The longer table and how many rows were added.
     """
-    where, _, values = merge_term_sets(term_sets, nodes=nodes)
+    memories = target_of(nodes)
+    where, _, values = merge_term_sets(term_sets, node_ids=memories.field("node_id"))
     known = where >= 0
-    found = refer(nodes, where[known])
+    found = refer(memories, where[known])
     new = places(found, column(candidates, "node")) < 0
     if not new.any():
         return candidates, 0

@@ -185,7 +185,7 @@ def _first_of_each(selected: pa.Table, known: KnownRows) -> tuple[pa.Table, list
 
 def _overflow(order: list[int], ids: list[str], tiers: Tiers, reasons: dict[int, str]) -> list[str]:
     """Return the instructions, pins, tasks and intents that were left out for the budget, in order."""
-    ranked_first = {row for row in np.flatnonzero(np.isin(tiers, (INSTRUCTION, GUARANTEED))).tolist()}
+    ranked_first = set(np.flatnonzero(np.isin(tiers, (INSTRUCTION, GUARANTEED))).tolist())
     if not ranked_first:
         return []
     left_out = ("budget", "notice_did_not_fit")

@@ -20,7 +20,7 @@ from stages.current_update import boost_newest_updates, is_current_state, no_boo
 from stages.epistemic import epistemic_weights as weigh_epistemic
 from stages.numeric import Floats, competition_ranks, round_score
 from stages.recency import SHIFTED_LAMBDA, changed_times, days_between, recency, stated_times
-from stages.score_table import Scored, channel_scores, path_scores, ranked, update_ids
+from stages.score_table import Scored, channel_scores, path_scores, ranked
 from stages.weight_shifts import additive_weights, is_neutral
 
 __all__ = ["score_rank_fusion"]
@@ -145,7 +145,7 @@ def score_rank_fusion(
             "tie_break": tie_break,
         },
     )
-    return Scored(table=table, current_state=current, update_ids=update_ids(candidates, updates), applied=applied)
+    return Scored(table=table, current_state=current, applied=applied)
 
 
 def _rank_constant(scoring: ScoringSettings) -> int:

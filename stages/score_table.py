@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column
 from stages.current_update import Boost
 from stages.numeric import Floats
 
-__all__ = ["Scored", "channel_scores", "path_scores", "ranked", "update_ids"]
+__all__ = ["Scored", "channel_scores", "path_scores", "ranked"]
 
 _STEPS = SCORED.field("adjustments").type
 _NO_STEPS = pa.array([], ADJUSTMENT)
@@ -32,13 +33,11 @@ class Scored:
     Attributes:
         table: SCORED table, best first.
         current_state: The question was scored as one about the present state.
-        update_ids: Sorted ids of the candidates with update wording.
         applied: The six additive weights and ``recency_lambda`` after every shift.
     """
 
     table: pa.Table
     current_state: bool
-    update_ids: tuple[str, ...]
     applied: dict[str, float]
 
 
@@ -64,13 +63,6 @@ def channel_scores(candidates: pa.Table) -> tuple[Floats, Floats]:
 def path_scores(candidates: pa.Table) -> Floats:
     """Return path_count / 3, at most 1: it only breaks ties."""
     return np.minimum(ints(candidates, "path_count") / _FULL_PATHS, 1.0)
-
-
-def update_ids(candidates: pa.Table, update_wording: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the sorted ids of the candidates with update wording."""
-    if not update_wording.any():
-        return ()
-    return tuple(sorted(column(candidates, "node_id").filter(pa.array(update_wording)).to_pylist()))
 
 
 def ranked(
@@ -100,9 +92,8 @@ def ranked(
     )
     order = pc.sort_indices(keys, sort_keys=_BEST_FIRST)
     place = order.to_numpy()
-    constants: dict[tuple[Any, Any], pa.Array] = {}
     origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
-    lineages = [_filled(origin.get(field.name), field.type, rows, constants) for field in LINEAGE]
+    lineages = [_filled(origin.get(field.name), field.type, rows) for field in LINEAGE]
     # Lineages stay in the candidates' order; sorting only turns the references to them.
     lineage = refer(pa.StructArray.from_arrays(lineages, fields=list(LINEAGE)), place)
     arrays = [picked(column(candidates, "node"), place)]
@@ -115,23 +106,19 @@ def ranked(
         "adjustments": _steps(ids, boost=boost, place=place),
     }
     rest = list(SCORED)[len(CANDIDATE) :]
-    arrays += [_filled(values.get(field.name), field.type, rows, constants) for field in rest]
+    arrays += [_filled(values.get(field.name), field.type, rows) for field in rest]
     return pa.Table.from_arrays(arrays, schema=SCORED)
 
 
-def _filled(value: Any, kind: Any, rows: int, constants: dict[tuple[Any, Any], pa.Array]) -> pa.Array:
-    """Return an array of ``rows`` values; equal constants are made once."""
+def _filled(value: Any, kind: Any, rows: int) -> pa.Array:
     if isinstance(value, np.ndarray):
         return pa.array(value, kind)
-    if isinstance(value, pa.Array):
-        return value
-    key = (kind, value)
-    if key not in constants:
-        constants[key] = _constant(value, kind, rows)
-    return constants[key]
+    return value if isinstance(value, pa.Array) else _constant(value, kind, rows)
 
 
+@lru_cache(maxsize=512)
 def _constant(value: float | None, kind: Any, rows: int) -> pa.Array:
+    """Return ``rows`` times one value; arrays never change, so equal ones are shared."""
     return pa.nulls(rows, kind) if value is None else pa.array(np.full(rows, value, kind.to_pandas_dtype()))
 
 

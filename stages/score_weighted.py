@@ -19,7 +19,7 @@ from stages.decay import effective_salience_confidence
 from stages.epistemic import epistemic_weights as weigh_epistemic
 from stages.numeric import Floats, round_score
 from stages.recency import changed_times, days_between, recency, stated_times
-from stages.score_table import Scored, channel_scores, path_scores, ranked, update_ids
+from stages.score_table import Scored, channel_scores, path_scores, ranked
 from stages.weight_shifts import shifted_weights
 
 __all__ = ["score_weighted"]
@@ -121,4 +121,4 @@ def score_weighted(
             "trace_node_type": node_type,
         },
     )
-    return Scored(table=table, current_state=current, update_ids=update_ids(candidates, updates), applied=weights)
+    return Scored(table=table, current_state=current, applied=weights)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
-from prme_ray.model.tables import CANDIDATE, NODE, channel, refer, take
+from prme_ray.model.tables import CANDIDATE, NODE, channel, refer, take, target_of
 from storage.eligibility import Mask, eligible
 from storage.folded import Folded, Head
 from storage.graph import OwnerGraph
@@ -73,6 +73,7 @@ class OwnerView:
         )
         # Made on first use. Two threads may make one twice; both are equal and either may stay.
         self._nodes: pa.Table | None = None
+        self._structs: pa.StructArray | None = None
         self._sessions: SessionOrder | None = None
         self._masks: dict[Filters, Mask] = {}
 
@@ -111,15 +112,15 @@ class OwnerView:
         return take(self.nodes, self.rows(ids))
 
     def holding(self, columns: Sequence[pa.DictionaryArray]) -> pa.Table:
-        """Return a table that holds the memories of these ids, and others where that saves copying them.
+        """Return references to at least the memories of these ids: to all where that saves copying them.
 
         Args:
             columns: ``node_id`` columns of this view's channels.
         """
         if len(self) <= _COPY_FROM:
-            return self.nodes
+            return pa.table({"node": self._refer(np.arange(len(self)))})
         rows = [ids.indices.to_numpy() for ids in columns if len(ids)]
-        return self.nodes.take(pa.array(np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int32)))
+        return pa.table({"node": self._refer(np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int32))})
 
     def vector(self, query: npt.NDArray[np.float32], *, k: int, eligible: Mask) -> pa.Table:
         """Return the nearest memories by exact cosine (RFC-0005 §4.2).
@@ -246,7 +247,9 @@ class OwnerView:
     def _refer(self, rows: npt.NDArray[np.int64]) -> pa.DictionaryArray:
         """Return references to memories: to all of a small owner's, to a copy of these of a large one's."""
         if len(self) <= _COPY_FROM:
-            return refer(self.nodes, rows)
+            if self._structs is None:
+                self._structs = target_of(self.nodes)
+            return refer(self._structs, rows)
         each, number = np.unique(rows, return_inverse=True)
         return refer(self.nodes.take(pa.array(each)), number)
 

@@ -54,6 +54,7 @@ __all__ = [
     "replace",
     "same_target",
     "take",
+    "target_of",
     "texts",
     "times",
 ]
@@ -295,15 +296,19 @@ def texts(table: pa.Table, name: str) -> list[Any]:
     return column(table, name).to_pylist()  # type: ignore[no-any-return]
 
 
-def refer(rows_of: pa.Table | pa.RecordBatch | pa.StructArray, rows: npt.NDArray[Any]) -> pa.DictionaryArray:
-    """Return references to rows of a table (``NODE`` or ``LINEAGE``), which is not copied."""
-    target = rows_of
-    if not isinstance(target, pa.StructArray):
-        columns = [
-            _own(target, n) if isinstance(target, pa.Table) else target.column(n) for n in range(target.num_columns)
-        ]
-        target = pa.StructArray.from_arrays(columns, fields=list(target.schema))
-    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False)
+def target_of(memories: pa.Table) -> pa.StructArray:
+    """Return what references point to: a table's rows as structs, or what its ``node`` column refers to."""
+    position = memories.schema.get_field_index("node")
+    if position >= 0:
+        return _own(memories, position).dictionary
+    columns = [_own(memories, number) for number in range(memories.num_columns)]
+    return pa.StructArray.from_arrays(columns, fields=list(memories.schema))
+
+
+def refer(target: pa.StructArray | pa.Table, rows: npt.NDArray[Any]) -> pa.DictionaryArray:
+    """Return references to rows of structs, or of a table; neither is copied."""
+    structs = target_of(target) if isinstance(target, pa.Table) else target
+    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), structs, safe=False)
 
 
 def picked(reference: pa.DictionaryArray, rows: npt.NDArray[Any]) -> pa.DictionaryArray:

@@ -23,21 +23,35 @@ from stages.pack import Packed, pack
 from stages.score import score
 from storage.view import OwnerView
 
-__all__ = ["choose", "find_hints", "pack_context", "rank_hints"]
+__all__ = ["choose", "find_text_hints", "find_vector_hints", "hydrate_hints", "pack_context", "rank_hints"]
 
+_HINT_HITS = 2
+"""Hits looked at for each hint: many lie in the requested scopes and drop out."""
 _NO_HINTS = SCORED.empty_table()
 
 
-def find_hints(
+def find_vector_hints(
     view: OwnerView, embedding: npt.NDArray[np.float32] | None, request: Request, order: Plan
-) -> HintPool | None:
-    """Return what lies outside the requested scopes: vector and text search without them (§7.4)."""
+) -> pa.Table:
+    """Return the nearest memories of every scope, for hints (§7.4)."""
+    if order.hint_filters is None or embedding is None:
+        return CHANNEL.empty_table()
+    k = _HINT_HITS * request.packing.cross_scope_top_n
+    return view.vector(embedding, k=k, eligible=view.eligible(order.hint_filters))
+
+
+def find_text_hints(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+    """Return the best memories of every scope by BM25, for hints (§7.4)."""
+    if order.hint_filters is None:
+        return CHANNEL.empty_table()
+    k = _HINT_HITS * request.packing.cross_scope_top_n
+    return view.lexical(request.query, k=k, eligible=view.eligible(order.hint_filters))
+
+
+def hydrate_hints(view: OwnerView, vector: pa.Table, lexical: pa.Table, order: Plan) -> HintPool | None:
+    """Return the hits with the memories behind them; ``None`` when no hints are wanted."""
     if order.hint_filters is None:
         return None
-    eligible = view.eligible(order.hint_filters)
-    k = 2 * request.packing.cross_scope_top_n
-    vector = CHANNEL.empty_table() if embedding is None else view.vector(embedding, k=k, eligible=eligible)
-    lexical = view.lexical(request.query, k=k, eligible=eligible)
     return HintPool(vector, lexical, view.holding([column(vector, "node_id"), column(lexical, "node_id")]))
 
 
@@ -51,7 +65,7 @@ def rank_hints(
     table = merge(nothing, pool.vector, pool.lexical, nothing, nodes=pool.nodes)
     inside = [code(scope) for scope in request.scopes or frozenset[Scope]()]
     table = table.filter(pa.array(~np.isin(codes(table, "scope"), inside)))
-    table, _ = allowed(table, request, settings)
+    table = allowed(table, request, settings).table
     ranked = score(
         table,
         analysis=analysis,

@@ -9,7 +9,7 @@ from prme_ray.model.enums import LifecycleState, code
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import codes, column, replace, texts
-from prme_ray.steps.values import Kept, Plan, Scans, joined
+from prme_ray.steps.values import Allowed, Kept, Plan, Scans, joined
 from stages import filter as filter_stage
 from stages.expand_episode import expand_episode
 from stages.expand_evidence import evidence_refs, expand_evidence
@@ -55,12 +55,13 @@ def merge_channels(
 
 def keep_allowed(merged: Kept, request: Request, settings: Settings) -> Kept:
     """Apply time, type and epistemic filters, before any score (RFC §6)."""
-    table, excluded = allowed(merged.table, request, settings)
-    return Kept(table, excluded)
+    found = allowed(merged.table, request, settings)
+    # The reference reports states before types here, and types first in the later stages.
+    return Kept(found.table, joined(found.by_state, found.by_type))
 
 
-def allowed(table: pa.Table, request: Request, settings: Settings) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that pass the time, type and epistemic filters, and the recorded exclusions."""
+def allowed(table: pa.Table, request: Request, settings: Settings) -> Allowed:
+    """Return the rows that pass the time, type and epistemic filters, and what the last two left out."""
     table = filter_stage.filter_time(
         table,
         time_from=request.time_from,
@@ -75,7 +76,7 @@ def allowed(table: pa.Table, request: Request, settings: Settings) -> tuple[pa.T
     table, by_state = filter_stage.filter_epistemic(
         table, mode=request.mode, unverified_threshold=settings.unverified_confidence_threshold
     )
-    return table, joined(by_type, by_state)
+    return Allowed(table, by_type, by_state)
 
 
 def rank(allowed: Kept, request: Request, analysis: QueryAnalysis, settings: Settings) -> Scored:
@@ -117,8 +118,8 @@ def expand_sessions(ranked: pa.Table, windows: pa.Table | None, request: Request
     expanded = expand_session(ranked, windows, packing=request.packing)
     if not expanded.added:
         return Kept(expanded.table)
-    table, excluded = allowed(expanded.table, request, settings)
-    return Kept(table, excluded)
+    found = allowed(expanded.table, request, settings)
+    return Kept(found.table, joined(found.by_type, found.by_state))
 
 
 def expand_episodes(sessions: Kept, request: Request) -> pa.Table:
@@ -142,7 +143,7 @@ def project_evidence(episodes: pa.Table, sources: pa.Table | None, request: Requ
     """Project or augment evidence, then apply the type filters once more."""
     if sources is None:
         return Kept(episodes)
-    eligible, _ = allowed(sources, request, settings)  # never candidates, so nothing to report
+    eligible = allowed(sources, request, settings).table  # never candidates, so nothing to report
     table = expand_evidence(episodes, eligible, packing=request.packing).table
     table, excluded = filter_stage.filter_types(
         table, exclude_node_types=request.exclude_node_types, source_types=request.source_types

@@ -12,7 +12,7 @@ from prme_ray.model.tables import no_exclusions
 from stages.line_cache import LineCache
 from storage.records import Filters
 
-__all__ = ["HintPool", "Kept", "Plan", "Scans", "Selection", "Tools", "joined"]
+__all__ = ["Allowed", "HintPool", "Kept", "Plan", "Scans", "Selection", "Tools", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,15 @@ class Kept:
     table: pa.Table
     excluded: pa.Table = field(default_factory=no_exclusions)
     counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The rows that pass the filters, and what those by type and by state left out."""
+
+    table: pa.Table
+    by_type: pa.Table
+    by_state: pa.Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from prme_ray.model.enums import path_names
-from prme_ray.model.tables import channel, floats, records, texts
+from prme_ray.model.tables import channel, column, floats, records, texts
 from stages.merge import merge, merge_max_signals, merge_term_sets, normalise_bm25
 from tests.conformance.tables import candidates_table, nodes_table
 
@@ -54,7 +54,9 @@ def _merge(given: dict[str, Any]) -> dict[str, Any]:
 def _term_sets(given: dict[str, Any]) -> dict[str, Any]:
     hits = [hit for one in given["term_sets"] for hit in one]
     nodes = nodes_table([{"id": node_id} for node_id in sorted({hit["node_id"] for hit in hits})])
-    where, kept, values = merge_term_sets([_hits(one, "bm25") for one in given["term_sets"]], nodes=nodes)
+    where, kept, values = merge_term_sets(
+        [_hits(one, "bm25") for one in given["term_sets"]], node_ids=column(nodes, "node_id")
+    )
     ids = texts(nodes, "node_id")
     return {
         "merged": [

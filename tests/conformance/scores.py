@@ -77,7 +77,7 @@ def scored_case(case: dict[str, Any]) -> dict[str, Any]:
     return {
         "order": [row["node_id"] for row in rows],
         "current_state_applied": found.current_state,
-        "update_wording_ids": list(found.update_ids),
+        "update_wording_ids": sorted(row["node_id"] for row in records(found.table) if row["update_wording"]),
         "applied_weights": found.applied,
         "results": [
             {

@@ -67,7 +67,7 @@ def write(memory, book, run, thread):
         else:
             stored = memory.store_many([i.arguments for i in items], owner=owner)
         # Before the acknowledgement goes out, a question must already find it in this process.
-        if turn % 6 == 0:
+        if turn % 6 == 3:
             found = memory.retrieve(items[-1].tag, owner=owner).results
             assert stored[-1].node_id in [candidate.node_id for candidate in found], items[-1]
         append(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from prme_ray.model.enums import Path, path_names
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import CANDIDATE, channel, records, replace
+from prme_ray.model.tables import CANDIDATE, channel, column, records, replace
 from stages.merge import append_lexical, append_new, merge, merge_max_signals, merge_term_sets, normalise_bm25
 from tests.stages.pool import by_number, nodes, numbers, uid
 
@@ -77,13 +77,15 @@ def test_every_resolvable_id_stands_once_with_its_maximum_from_zero(vector, know
 
 def test_term_sets_are_scaled_apart_and_the_first_of_equal_values_wins():
     known = nodes(1, 2, 3)
-    where, kept, values = merge_term_sets([hits((1, 9), (2, 3)), hits((2, 1), (3, 1))], nodes=known)
+    where, kept, values = merge_term_sets(
+        [hits((1, 9), (2, 3)), hits((2, 1), (3, 1))], node_ids=column(known, "node_id")
+    )
     assert (where.tolist(), kept.tolist(), values.tolist()) == ([0, 1, 2], [0, 2, 3], [1.0, 1.0, 1.0])
-    _, first_of_equals, _ = merge_term_sets([hits((1, 7)), hits((1, 8))], nodes=known)
+    _, first_of_equals, _ = merge_term_sets([hits((1, 7)), hits((1, 8))], node_ids=column(known, "node_id"))
     assert first_of_equals.tolist() == [0]
-    unknown, _, _ = merge_term_sets([hits((99, 1))], nodes=known)
+    unknown, _, _ = merge_term_sets([hits((99, 1))], node_ids=column(known, "node_id"))
     assert unknown.tolist() == [-1]
-    assert [len(part) for part in merge_term_sets([], nodes=known)] == [0, 0, 0]
+    assert [len(part) for part in merge_term_sets([], node_ids=column(known, "node_id"))] == [0, 0, 0]
 
 
 def test_a_scan_appends_what_is_new_and_leaves_the_rest_alone():

@@ -85,7 +85,6 @@ def test_the_newest_update_is_raised_and_the_step_is_recorded():
     pair = [candidate(1, 0.9, 0.9, age=30), candidate(2, 0.5, 0.5, age=1, content="I moved to Oslo")]
     found = ask(pair, "Where do I live now?", scoring=PRODUCT)
     assert scores(found)[2] == approx(1.3 * SECOND)
-    assert found.update_ids == (name(2),)
     (step,) = row(found, 2)["adjustments"]
     assert (step["source_node_id"], step["coefficient"], step["neural_score"]) == (name(2), pytest.approx(1.3), None)
     assert row(found, 2)["base_score"] * step["coefficient"] == row(found, 2)["composite_score"]
@@ -138,7 +137,7 @@ def test_neutral_multipliers_are_allowed():
 @pytest.mark.parametrize("query", ["favourite food", "where do I live now"])
 def test_an_empty_pool(query):
     found = ask([], query, scoring=PRODUCT)
-    assert (found.table.num_rows, found.table.schema, found.update_ids) == (0, SCORED, ())
+    assert (found.table.num_rows, found.table.schema) == (0, SCORED)
 
 
 def test_a_pool_on_no_channel_scores_zero():

@@ -3,7 +3,7 @@ import pyarrow as pa
 
 from prme_ray.model.tables import SCORED, column, texts
 from stages.current_update import Boost, no_boost
-from stages.score_table import path_scores, ranked, update_ids
+from stages.score_table import path_scores, ranked
 from tests.stages.scoring_pool import candidate, name, number, pool
 
 COLUMNS = dict.fromkeys(
@@ -57,9 +57,3 @@ def test_columns_of_every_kind_follow_the_order():
 def test_path_scores_are_thirds_up_to_one():
     table = pool(*(candidate(identity, path_count=count) for identity, count in enumerate((0, 1, 3, 4))))
     assert path_scores(table).tolist() == [0.0, 1 / 3, 1.0, 1.0]
-
-
-def test_update_ids_are_sorted():
-    table = pool(candidate(2), candidate(1), candidate(3))
-    assert update_ids(table, np.array([True, True, False])) == (name(1), name(2))
-    assert update_ids(table, np.zeros(3, bool)) == ()
