@@ -118,7 +118,12 @@ class Retriever:
         if not self._settings.log_retrievals:
             return False
         payload = encode_record(
-            request, values, snapshot=view.seq, encoder=self._encoder.identity, fingerprint=self._fingerprint
+            request,
+            values,
+            known=self._tools.lines.known,
+            snapshot=view.seq,
+            encoder=self._encoder.identity,
+            fingerprint=self._fingerprint,
         )
         operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)
         return self._store.submit_operation(key, operation)

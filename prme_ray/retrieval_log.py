@@ -13,13 +13,13 @@ import uuid
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from prme_ray.answer import excluded_of
 from prme_ray.model.request import Request
 from prme_ray.model.tables import floats, texts
 from prme_ray.model.times import iso
 from prme_ray.steps.values import Selection
+from stages.known_rows import KnownRows, packed_ids
 from stages.pack import Packed
 
 __all__ = ["OP_TYPE", "decode_record", "encode_record"]
@@ -31,8 +31,11 @@ _SCORE = np.dtype("<f8")
 _REASON = np.dtype("<u2")
 
 
-def encode_record(request: Request, values: dict[str, Any], *, snapshot: int, encoder: str, fingerprint: str) -> bytes:
+def encode_record(
+    request: Request, values: dict[str, Any], *, known: KnownRows, snapshot: int, encoder: str, fingerprint: str
+) -> bytes:
     """Return the record's bytes: length of the head, head, score columns, exclusion columns."""
+    facts, rows = known.of(values["selection"].table)
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]
     merged = values["merged"]
@@ -66,9 +69,9 @@ def encode_record(request: Request, values: dict[str, Any], *, snapshot: int, en
         (
             len(text).to_bytes(_LENGTH, "big"),
             text,
-            _ids(selection.table),
+            facts.packed_ids[rows].tobytes(),
             floats(selection.table, "composite_score").astype(_SCORE, copy=False).tobytes(),
-            _ids(excluded),
+            packed_ids(texts(excluded, "node_id")),
             np.array([numbers[reason] for reason in reasons], _REASON).tobytes(),
         )
     )
@@ -89,10 +92,6 @@ def decode_record(payload: bytes) -> dict[str, Any]:
     names = _names(payload[excluded_at:reasons_at])
     record["excluded"] = {name: reasons[number] for name, number in zip(names, numbers, strict=True)}
     return record
-
-
-def _ids(table: pa.Table) -> bytes:
-    return bytes.fromhex("".join(texts(table, "node_id")).replace("-", ""))
 
 
 def _names(packed: bytes) -> list[str]:

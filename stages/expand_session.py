@@ -44,12 +44,13 @@ class _Offers:
 
 def session_triggers(scored: pa.Table, *, packing: PackingSettings) -> pa.Table:
     """Return the hits whose sessions are opened: ``trigger_id``, ``session_id``, ``scope`` in rank order."""
+    best = scored.slice(0, packing.session_context_top_k)
     rows = pa.array(_trigger_rows(scored, packing))
     return pa.table(
         {
-            "trigger_id": column(scored, "node_id").take(rows),
-            "session_id": column(scored, "session_id").take(rows),
-            "scope": column(scored, "scope").take(rows),
+            "trigger_id": column(best, "node_id").take(rows),
+            "session_id": column(best, "session_id").take(rows),
+            "scope": column(best, "scope").take(rows),
         }
     )
 
@@ -72,8 +73,8 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
     triggers = _trigger_rows(scored, packing)
     if not len(triggers) or not windows.num_rows:
         return Expanded(scored)
-    node_ids = column(scored, "node_id")
-    rank = positions(column(windows, "trigger_id"), node_ids.take(pa.array(triggers)))
+    trigger_ids = column(scored.slice(0, packing.session_context_top_k), "node_id").take(pa.array(triggers))
+    rank = positions(column(windows, "trigger_id"), trigger_ids)
     offset = ints(windows, "offset")
     order = np.lexsort((offset, rank))
     order = order[(rank[order] >= 0) & (offset[order] != 0)]
@@ -88,7 +89,7 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
     np.maximum.at(state.context, target, relevance(scored)[origin])
     state.join(np.unique(target), count=counted)
     if counted:
-        _link(state, offers, triggers, node_ids)
+        _link(state, offers, triggers, column(scored, "node_id"))
     _take_best(state, offers, known=scored.num_rows)
     return state.finish(Adjustment.SESSION_DECAY)
 
@@ -96,7 +97,7 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
 def _trigger_rows(scored: pa.Table, packing: PackingSettings) -> Rows:
     if packing.session_context_window <= 0:
         return np.empty(0, dtype=np.int64)
-    best = column(scored, "session_id").slice(0, packing.session_context_top_k)
+    best = column(scored.slice(0, packing.session_context_top_k), "session_id")
     return np.flatnonzero(best.is_valid().to_numpy(zero_copy_only=False))
 
 

@@ -39,8 +39,6 @@ class Folding:
         self._claims: dict[int, _Claim] = {}
         self._packed: defaultdict[str, list[int]] = defaultdict(list)
         given = list(filter(None, evidence))
-        if len(set(given)) == len(given) and "," not in "".join(given):
-            return  # a source each: the usual case of plain notes
         shared = {source for source, count in Counter(",".join(given).split(",")).items() if count > 1}
         if not shared:
             return

@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 
 from prme_ray.model.tables import column, same_target
 
-__all__ = ["KnownRows", "RowFacts"]
+__all__ = ["KnownRows", "RowFacts", "packed_ids"]
+
+
+def packed_ids(ids: list[str]) -> bytes:
+    """Return UUIDs as 16 bytes each."""
+    return bytes.fromhex("".join(ids).replace("-", ""))
 
 
 class RowFacts:
@@ -33,6 +38,16 @@ class RowFacts:
         self.lines: dict[str, list[Any]] = {}
         self._ids: list[str] | None = None
         self._ranks: npt.NDArray[np.int64] | None = None
+        self._packed_ids: npt.NDArray[np.void] | None = None
+        self._sources_shared: bool | None = None
+
+    @property
+    def sources_shared(self) -> bool:
+        """Whether any two rows may share a source event."""
+        if self._sources_shared is None:
+            sources = [source for source in self.target.field("evidence").to_pylist() if source]
+            self._sources_shared = len(set(sources)) < len(sources) or any("," in source for source in sources)
+        return self._sources_shared
 
     @property
     def ids(self) -> list[str]:
@@ -42,13 +57,18 @@ class RowFacts:
         return self._ids
 
     @property
+    def packed_ids(self) -> npt.NDArray[np.void]:
+        """Id of each row as 16 bytes."""
+        if self._packed_ids is None:
+            self._packed_ids = np.frombuffer(packed_ids(self.ids), np.dtype("V16"))
+        return self._packed_ids
+
+    @property
     def ranks(self) -> npt.NDArray[np.int64]:
-        """Place of each row's id among all ids in ascending order; equal ids get different places."""
+        """Place of each row's id among all different ids in ascending order, from 1."""
         if self._ranks is None:
-            order = pc.sort_indices(self.target.field("node_id")).to_numpy()
-            ranks = np.empty(len(order), np.int64)
-            ranks[order] = np.arange(len(order))
-            self._ranks = ranks
+            ranks = pc.rank(self.target.field("node_id"), sort_keys="ascending", tiebreaker="dense")
+            self._ranks = ranks.to_numpy().astype(np.int64)
         return self._ranks
 
 

@@ -20,7 +20,7 @@ from prme_ray.model.tables import column, ints
 from stages.costs import LineCosts
 from stages.fill import Ladder, fill
 from stages.fold import Folding
-from stages.known_rows import KnownRows
+from stages.known_rows import KnownRows, RowFacts
 from stages.layout import Layout
 from stages.render import SECTIONS, has_references, section_codes
 from stages.render_record import LEVELS, TEXT_LEVELS
@@ -94,7 +94,9 @@ def pack(
     Raises:
         PrmeRayError: the finished context is over the budget: the tokenizer does not count line by line.
     """
-    table, ids, id_rank = _first_of_each(selected, KnownRows() if known is None else known)
+    table, rows, facts = _first_of_each(selected, KnownRows() if known is None else known)
+    ids = list(map(facts.ids.__getitem__, rows.tolist()))
+    id_rank = facts.ranks[rows]
     available = max(0, token_budget - packing.overhead_tokens)
     numbered = has_references(packing.context_format, citations=packing.context_citations)
     references = [f"m{place + 1}" for place in np.argsort(np.argsort(id_rank)).tolist()] if numbered else None
@@ -127,7 +129,8 @@ def pack(
     )
     reasons: dict[int, str]
     if layout.notices_fit():
-        folds = packing.fold_repeated_text and packing.context_format == "reader"
+        # Plain notes have a source each: then nothing of this owner can be said twice.
+        folds = packing.fold_repeated_text and packing.context_format == "reader" and facts.sources_shared
         folding = Folding(table) if folds else None
         reasons = fill(layout, ladder, order, blank.tolist(), folding or None, frozenset(first))
         guided = guidance is not None and layout.add_guidance(guidance)
@@ -172,20 +175,18 @@ def _checked(layout: Layout, costs: LineCosts, available: int) -> tuple[str, int
     return context, used
 
 
-def _first_of_each(selected: pa.Table, known: KnownRows) -> tuple[pa.Table, list[str], npt.NDArray[np.int64]]:
-    """Return the first row of each id, the ids, and the order of the ids as numbers."""
+def _first_of_each(selected: pa.Table, known: KnownRows) -> tuple[pa.Table, npt.NDArray[np.int32], RowFacts]:
+    """Return the first row of each id, and where the facts about each row are."""
     facts, rows = known.of(selected)
-    ids = list(map(facts.ids.__getitem__, rows.tolist()))
-    if len(set(ids)) < len(ids):
-        first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-        kept = sorted(first.values())
-        return _first_of_each(selected.take(pa.array(kept, pa.int64())), known)
-    return selected, ids, facts.ranks[rows]
+    firsts = np.unique(facts.ranks[rows], return_index=True)[1]
+    if len(firsts) == len(rows):
+        return selected, rows, facts
+    return _first_of_each(selected.take(pa.array(np.sort(firsts))), known)
 
 
 def _overflow(order: list[int], ids: list[str], tiers: Tiers, reasons: dict[int, str]) -> list[str]:
     """Return the instructions, pins, tasks and intents that were left out for the budget, in order."""
-    ranked_first = set(np.flatnonzero(np.isin(tiers, (INSTRUCTION, GUARANTEED))).tolist())
+    ranked_first = set(np.flatnonzero((tiers >= INSTRUCTION) & (tiers <= GUARANTEED)).tolist())
     if not ranked_first:
         return []
     left_out = ("budget", "notice_did_not_fit")

@@ -40,6 +40,7 @@ def _schema() -> Any:
 
 
 _SCHEMA = _schema()
+_FETCH_ALL = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Lexical:
         if not terms:
             return np.empty(0, np.int64), np.empty(0, np.float64)
         wanted = _any_of(terms)
-        limit = k + 1
+        # A cut near the end of the index costs more than fetching the rest too.
+        limit = k + 1 if k < _FETCH_ALL * self.documents else self.documents
         while True:
             limit = min(limit, self.documents)
             rows, scores, lowest = self._fetch(wanted, limit)
@@ -90,8 +92,11 @@ class Lexical:
     def _fetch(self, query: Any, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], float | None]:
         """Return rows and scores, best first, and the last score (``None`` when nothing is left)."""
         hits = self.searcher.search(query, limit, False).hits
-        scores = np.fromiter((score for score, _ in hits), np.float64, len(hits))
-        rows = np.array(self.searcher.fast_field_values("ordinal", [address for _, address in hits]), np.int64)
+        if not hits:
+            return np.empty(0, np.int64), np.empty(0, np.float64), None
+        values, addresses = zip(*hits, strict=True)
+        scores = np.array(values, np.float64)
+        rows = np.array(self.searcher.fast_field_values("ordinal", list(addresses)), np.int64)
         return rows, scores, float(scores[-1]) if len(hits) == limit else None
 
 

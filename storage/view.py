@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
-from prme_ray.model.tables import CANDIDATE, NODE, channel, refer, take, target_of
+from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take, target_of
 from storage.eligibility import Mask, eligible
 from storage.folded import Folded, Head
 from storage.graph import OwnerGraph
@@ -74,6 +74,7 @@ class OwnerView:
         # Made on first use. Two threads may make one twice; both are equal and either may stay.
         self._nodes: pa.Table | None = None
         self._structs: pa.StructArray | None = None
+        self._groups: tuple[npt.NDArray[np.int64], ...] | None = None
         self._sessions: SessionOrder | None = None
         self._masks: dict[Filters, Mask] = {}
 
@@ -174,19 +175,16 @@ class OwnerView:
 
         A pin has the flag or a salience of 1. Only tentative and stable memories are looked up.
         """
-        head, columns = self._head, self._head.vertices
-        live = eligible.rows & np.isin(columns["lifecycle"][head.memories], _PINNABLE)
-        kinds = columns["node_type"][head.memories]
-        groups = (
-            columns["pinned"][head.memories],
-            kinds == code(NodeType.TASK),
-            kinds == code(NodeType.INTENT),
-        )
+        head = self._head
+        if self._groups is None:
+            self._groups = _pin_groups(head)
         found: list[int] = []
-        for group in groups:
-            rows = np.flatnonzero(live & group)
-            newest = -columns["created"][head.memories[rows]]
+        for group in self._groups:
+            rows = group[eligible.rows[group]]
+            newest = -head.vertices["created"][head.memories[rows]]
             found.extend(rows[ordered(rows, [newest], ids=head.memory_ids, limit=limit)].tolist())
+        if not found:
+            return CHANNEL.empty_table()
         rows = np.array(list(dict.fromkeys(found)), np.int64)
         return self._channel(rows, np.ones(len(rows)))
 
@@ -257,6 +255,15 @@ class OwnerView:
         ids = self.nodes.column("node_id")
         target = ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()
         return channel(pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False), signals)
+
+
+def _pin_groups(head: Head) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return the rows of pins, tasks and intents that may be looked up."""
+    columns = head.vertices
+    live = np.isin(columns["lifecycle"][head.memories], _PINNABLE)
+    kinds = columns["node_type"][head.memories]
+    groups = (columns["pinned"][head.memories], kinds == code(NodeType.TASK), kinds == code(NodeType.INTENT))
+    return tuple(rows for rows in (np.flatnonzero(live & group) for group in groups) if len(rows))
 
 
 class OwnerState:

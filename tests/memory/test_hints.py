@@ -57,3 +57,11 @@ def test_hints_do_not_change_the_results(scoped):
     without = scoped.retrieve("cat", owner=OWNER, scope="personal", include_cross_scope=False)
     assert with_hints.bundle == without.bundle
     assert [c.score for c in with_hints.results] == [c.score for c in without.results]
+
+
+def test_channels_that_are_off_give_no_hints(opened):
+    memory = opened(settings={"disabled_channels": ["VECTOR", "LEXICAL"]})
+    memory.store("cat at work", owner=OWNER, scope="project")
+    memory.store_node("cat pin", owner=OWNER, node_type="fact", scope="personal", pinned=True)
+    answer = memory.retrieve("cat", owner=OWNER, scope="personal")
+    assert (texts(answer.results), len(answer.cross_scope_hints)) == ({"cat pin"}, 0)
