@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,3 +80,5 @@ def _refuse_shadowed_packages() -> None:
 
 
 _refuse_shadowed_packages()
+# A library says nothing unless the program asks it to: see docs/architecture.md, "Logging".
+logging.getLogger("prme_ray").addHandler(logging.NullHandler())

@@ -21,9 +21,10 @@ from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
 from stages.line_cache import LineCache
 from storage.encoder.cache import CachedEncoder
+from storage.owner_state import OwnerState
 from storage.records import Filters, Operation, OwnerKey
 from storage.store import Store
-from storage.view import OwnerState, OwnerView
+from storage.view import OwnerView
 
 __all__ = ["Retriever"]
 

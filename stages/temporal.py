@@ -19,6 +19,8 @@ from stages.word_sets import words
 
 __all__ = ["PARSER_LOCK", "dated_signals", "may_hold_date", "phrase_signals"]
 
+_PARSED = 1_000
+"""Most characters of a question that the date parser reads."""
 _LOG = logging.getLogger(__name__)
 
 PARSER_LOCK = threading.RLock()
@@ -59,6 +61,18 @@ def may_hold_date(query: str) -> bool:
     return _DIGIT.search(query) is not None or not _GATE.isdisjoint(_LETTERS.findall(query.lower()))
 
 
+def _head(query: str) -> str:
+    """Return the part of a question that is parsed: the parser's cost grows with every word and digit.
+
+    It holds one lock for the whole process, so a pasted document must not make everybody wait. The cut
+    falls between words where there is one.
+    """
+    if len(query) <= _PARSED:
+        return query
+    head = query[:_PARSED]
+    return head.rpartition(" ")[0] or head
+
+
 def dated_signals(query: str, *, reference_time: datetime, languages: Sequence[str]) -> tuple[TemporalSignal, ...]:
     """Return the ABSOLUTE (with a digit) and RELATIVE signals of ``query``, in order.
 
@@ -83,7 +97,7 @@ def dated_signals(query: str, *, reference_time: datetime, languages: Sequence[s
 
         # The parser raises errors of many kinds on odd text, and none of them may end a request.
         try:
-            found = search_dates(query, languages=list(languages) or None, settings=settings) or []
+            found = search_dates(_head(query), languages=list(languages) or None, settings=settings) or []
         except Exception as error:
             _LOG.warning("no dates taken from the question: the parser raised %s", type(error).__name__)
             return ()

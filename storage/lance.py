@@ -222,17 +222,18 @@ class Projection(ABC):
 
     # -- reading
 
-    def load(self, owner_no: int, *, upto: int | None = None) -> pa.Table:
+    def load(self, owner_no: int, *, upto: int | None = None, without: Sequence[str] = ()) -> pa.Table:
         """Return the rows of one owner in order of ``seq``, every column in one chunk.
 
         Args:
             owner_no: Number of the owner.
             upto: Largest sequence number to include; ``None``: all there are.
+            without: Columns to leave on disk.
 
         Returns:
-            ``schema`` without ``owner``.
+            ``schema`` without ``owner`` and those columns.
         """
-        columns = [name for name in self.schema.names if name != "owner"]
+        columns = [name for name in self.schema.names if name not in ("owner", *without)]
         schema = pa.schema([self.schema.field(name) for name in columns])
         where = owned(owner_no, upto)
         found = self._read(
@@ -242,9 +243,9 @@ class Projection(ABC):
         # Files are written and merged in order of seq; sorting 10,000 rows costs 20 ms, looking 0.01.
         return found if bool((seqs[1:] > seqs[:-1]).all()) else found.sort_by("seq").combine_chunks()
 
-    def count(self, *, upto: int | None = None) -> int:
-        """Return the number of rows, of all owners, up to a sequence number."""
-        where = None if upto is None else f"seq <= {int(upto)}"
+    def count(self, *, upto: int | None = None, owner_no: int | None = None) -> int:
+        """Return the number of rows, of one owner or of all, up to a sequence number."""
+        where = " AND ".join(bounds(upto, owner_no)) or None
         return int(self._read(lambda table: table.count_rows(where), 0))
 
     def fragments(self) -> int:
@@ -263,10 +264,18 @@ class Projection(ABC):
         raise TypeError(f"{type(self).__name__} belongs to one process; open {str(self.path)!r} in the other")
 
 
+def bounds(upto: int | None, owner_no: int | None) -> list[str]:
+    """Return the conditions of a filter; numbers only, so nothing a caller names is part of it."""
+    return [
+        f"{name} {sign} {int(value)}"
+        for name, sign, value in (("owner", "=", owner_no), ("seq", "<=", upto))
+        if value is not None
+    ]
+
+
 def owned(owner_no: int, upto: int | None) -> str:
-    """Return the condition for one owner's rows; made of integers alone, never of text."""
-    condition = f"owner = {int(owner_no)}"
-    return condition if upto is None else f"{condition} AND seq <= {int(upto)}"
+    """Return the filter for an owner's rows up to a sequence number."""
+    return " AND ".join(bounds(upto, owner_no))
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from storage.view import OwnerState
+from storage.owner_state import OwnerState
 
 __all__ = ["ResidentKey", "Residents"]
 

@@ -16,12 +16,13 @@ from prme_ray.model.settings import StorageSettings
 from prme_ray.model.times import micros
 from storage.commit import GroupCommit
 from storage.log import Log
+from storage.owner_state import OwnerState
 from storage.projector import Projector
 from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
 from storage.residents import Residents
 from storage.sql_log import sqlite_log
 from storage.tables import EdgeTable, NodeTable
-from storage.view import OwnerState, OwnerView
+from storage.view import OwnerView
 
 __all__ = ["LOG_FILE", "EncoderIdentity", "Shard"]
 
@@ -101,6 +102,7 @@ class Shard:
             idle_s=settings.projection_idle_s,
             compact_after_fragments=settings.compact_after_fragments,
             generation=self._generation or 1,
+            clock=self._clock,
         )
         self.projector.catch_up()
         self._epoch = self.log.begin_epoch()
@@ -209,9 +211,15 @@ class Shard:
             self.nodes.refresh()
             self.edges.refresh()
             position = min(self.nodes.position, self.edges.position)
-            nodes = self.nodes.load(owner_no, upto=position)
+            # Vectors are most of an owner's bytes: where they would not fit, the table searches them.
+            on_disk = self._vectors_exceed_budget(owner_no, position)
+            nodes = self.nodes.load(owner_no, upto=position, without=["vector"] if on_disk else [])
             state = OwnerState(
-                owner_no, dimension=self._dimension, lexical_dir=self._lexical_dir(owner_no, nodes.num_rows)
+                owner_no,
+                dimension=self._dimension,
+                lexical_dir=self._lexical_dir(owner_no, nodes.num_rows),
+                table=self.nodes if on_disk else None,
+                upto=position,
             )
             state.load(nodes, self.edges.load(owner_no, upto=position))
             generation = self.reading_generation()
@@ -221,6 +229,12 @@ class Shard:
                 state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=generation))
                 self._residents.put(key, state)
             return state
+
+    def _vectors_exceed_budget(self, owner_no: int, upto: int) -> bool:
+        size = 4 * self._dimension
+        if self.nodes.count(upto=upto) * size <= self._settings.resident_bytes:
+            return False
+        return self.nodes.count_with_vector(upto=upto, owner_no=owner_no) * size > self._settings.resident_bytes
 
     def _lexical_dir(self, owner_no: int, documents: int) -> Path | None:
         # Only the writer may open an index on disk for writing; readers rebuild theirs in memory.
@@ -237,11 +251,13 @@ class Shard:
 
     def close(self) -> None:
         """Stop writing, flush the projections and let go of the files."""
-        if self._committer is not None:
-            self._committer.close()
-        if self.projector is not None:
-            self.projector.close()
-        self.log.close()
+        try:
+            if self._committer is not None:
+                self._committer.close()
+            if self.projector is not None:
+                self.projector.close()
+        finally:
+            self.log.close()
 
     def committer_state(self) -> dict[str, Any]:
         """Return queue length, failures and broken mark of the committer, for health."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -182,10 +183,10 @@ class Store:
                 return
             self._closed = True
             shards = list(self._shards.values())
-        try:
-            for shard in shards:
-                shard.close()
-            self.residents.clear()
-        finally:
+        with ExitStack() as closing:
+            # Run last to first: every shard is closed and the locks are freed whatever one of them raises.
             if self._locks is not None:
-                self._locks.release()
+                closing.callback(self._locks.release)
+            closing.callback(self.residents.clear)
+            for shard in shards:
+                closing.callback(shard.close)

@@ -21,7 +21,7 @@ from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from prme_ray.model.nodes import Edge, Node, node_rows
 from prme_ray.model.tables import CHANNEL, NODE, channel
 from prme_ray.model.times import micros
-from storage.lance import Projection, owned
+from storage.lance import Projection, bounds, owned
 from storage.records import EntryKind, LogRow
 from storage.vectors import Vectors
 
@@ -90,9 +90,9 @@ class NodeTable(Projection):
         columns["vector"] = _vectors(rows, schema.field("vector").type)
         return _arrow(columns, schema)
 
-    def count_with_vector(self, *, upto: int | None = None) -> int:
-        """Return the number of rows that have a vector, up to a sequence number."""
-        where = "vector IS NOT NULL" if upto is None else f"vector IS NOT NULL AND seq <= {int(upto)}"
+    def count_with_vector(self, *, upto: int | None = None, owner_no: int | None = None) -> int:
+        """Return the number of rows that have a vector, of one owner or of all, up to a sequence number."""
+        where = " AND ".join(["vector IS NOT NULL", *bounds(upto, owner_no)])
         return int(self._read(lambda table: table.count_rows(where), 0))
 
     def search(self, vector: npt.NDArray[np.float32], *, owner_no: int, k: int, upto: int | None = None) -> pa.Table:
@@ -195,7 +195,7 @@ def _vectors(rows: Sequence[LogRow], kind: Any) -> pa.Array:
     nothing = bytes(size)
     packed = b"".join(nothing if row.vector is None else row.vector for row in rows)
     values = np.frombuffer(packed, dtype="<f4").astype(np.float32, copy=False)
-    absent = pa.array([row.vector is None for row in rows])
+    absent = pa.array([row.vector is None for row in rows], pa.bool_())
     return pa.FixedSizeListArray.from_arrays(pa.array(values), type=kind, mask=absent)
 
 

@@ -1,19 +1,13 @@
-"""One owner in memory: a state that follows the log, and immutable views that readers search.
+"""What readers search: one owner's memories at one sequence number.
 
-::
-
-    log entries ──► OwnerState ──► OwnerView ──► vector, lexical, graph, pinned, session windows
-
-One writer applies, any number of threads read. What a view reads either grows behind the rows it
-knows or is replaced by something new, so a view never changes and never waits for the writer.
+A view never changes and never waits for the writer: what it reads either grows behind the rows it
+knows or is replaced by something new. :mod:`storage.owner_state` makes the views.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,18 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
-from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take, target_of
 from storage.eligibility import Mask, eligible
-from storage.folded import Folded, Head
+from storage.folded import Head
 from storage.graph import OwnerGraph
-from storage.lexical import LexicalIndex
 from storage.ordering import ordered
-from storage.records import Filters, LogRow
+from storage.records import Filters
 from storage.sessions import SessionOrder
-from storage.tables import EDGE, EdgeTable, NodeTable, node_schema
 
-__all__ = ["SESSION_WINDOW", "OwnerState", "OwnerView"]
+__all__ = ["SESSION_WINDOW", "OwnerView"]
 
 SESSION_WINDOW = pa.schema(
     [
@@ -264,149 +255,3 @@ def _pin_groups(head: Head) -> tuple[npt.NDArray[np.int64], ...]:
     kinds = columns["node_type"][head.memories]
     groups = (columns["pinned"][head.memories], kinds == code(NodeType.TASK), kinds == code(NodeType.INTENT))
     return tuple(rows for rows in (np.flatnonzero(live & group) for group in groups) if len(rows))
-
-
-class OwnerState:
-    """Follows one owner's log entries and hands out views.
-
-    Args:
-        owner_no: Number of the owner in the log.
-        dimension: Length of a vector.
-        lexical_dir: Folder for the text index of a large owner; ``None`` keeps it in memory.
-        table: Node table that is searched for the vectors admitted up to ``upto``, for an owner whose
-            vectors do not fit the memory budget; ``None`` keeps all vectors in memory.
-        upto: Sequence number, for ``table``.
-    """
-
-    def __init__(
-        self,
-        owner_no: int,
-        *,
-        dimension: int,
-        lexical_dir: Path | None = None,
-        table: NodeTable | None = None,
-        upto: int = 0,
-    ) -> None:
-        self.owner_no = owner_no
-        self._node_schema = node_schema(dimension)
-        self._folded = Folded(dimension=dimension, table=table, owner_no=owner_no, upto=upto)
-        self._lexical = LexicalIndex(lexical_dir)
-        self._lock = threading.Lock()
-        self._seq = 0
-        self._unindexed: list[tuple[int, str, str]] = []
-        self._unpublished = False
-        self._broken = False
-        self._closed = False
-        self._view = self._make_view()
-        self._nbytes = self._folded.nbytes
-
-    @property
-    def seq(self) -> int:
-        """Largest sequence number folded in."""
-        return self._seq
-
-    @property
-    def nbytes(self) -> int:
-        """Estimated bytes in memory."""
-        return self._nbytes
-
-    def load(self, nodes: pa.Table, edges: pa.Table, *, seq: int | None = None) -> None:
-        """Fold in an owner's rows of the node and edge projections, in sequence order.
-
-        The views follow with the next :meth:`apply` or :meth:`view`: a text index on disk may be ahead
-        of the projections and is compared only when the log's tail has been applied too.
-
-        Args:
-            nodes: Columns of :func:`storage.tables.node_schema`.
-            edges: Columns of :data:`storage.tables.EDGE`.
-            seq: Number up to which both hold everything; the largest of their rows when ``None``.
-
-        Raises:
-            StoreCorrupt: a node comes twice, or the state is no longer usable.
-        """
-        with self._lock:
-            last = [int(table.column("seq")[-1].as_py()) for table in (nodes, edges) if table.num_rows]
-            self._fold(nodes, edges, seq=max([self._seq, *last]) if seq is None else seq)
-
-    def apply(self, rows: Sequence[LogRow]) -> None:
-        """Fold in log entries and publish the new view; on return every channel finds them.
-
-        Entries at or below :attr:`seq` are already in and skipped; events change nothing but the
-        number. A closed state takes in nothing: its owner has left memory.
-
-        Raises:
-            InvalidRequest: an entry is another owner's.
-            StoreCorrupt: an entry cannot be read or a node comes twice, and nothing was folded in; or
-                an earlier call failed half-way, and the state must be made anew from the log.
-        """
-        foreign = next((row for row in rows if row.owner_no != self.owner_no), None)
-        if foreign is not None:
-            raise InvalidRequest(
-                argument="rows", given=f"owner {foreign.owner_no}", allowed=f"entries of owner {self.owner_no}"
-            )
-        with self._lock:
-            if self._closed:
-                return
-            new = [row for row in rows if row.seq > self._seq]
-            if new:
-                nodes = _batch(NodeTable, new, self._node_schema)
-                self._fold(nodes, _batch(EdgeTable, new, EDGE), seq=new[-1].seq)
-            self._publish()
-
-    def view(self) -> OwnerView:
-        """Return the newest view; the same object until something is applied."""
-        if self._unpublished:
-            with self._lock:
-                self._publish()
-        return self._view
-
-    def release(self) -> None:
-        """End the threads of the text index's writer; the next write starts them again."""
-        with self._lock:
-            self._lexical.release()
-
-    def close(self) -> None:
-        """Take in nothing more and let go of threads and files. Views handed out stay valid."""
-        with self._lock:
-            self._closed = True
-            self._lexical.release()
-
-    def _fold(self, nodes: pa.Table, edges: pa.Table, *, seq: int) -> None:
-        self._check_whole()
-        self._folded.check(nodes)
-        self._broken = True
-        if nodes.num_rows:
-            self._unindexed.extend(self._folded.add_nodes(nodes))
-        if nodes.num_rows or edges.num_rows:
-            self._folded.add_edges(edges)
-        self._seq = seq
-        self._unpublished = True
-        self._broken = False
-
-    def _publish(self) -> None:
-        if not self._unpublished:
-            return
-        self._check_whole()
-        self._broken = True
-        self._lexical.extend(self._unindexed)
-        self._unindexed = []
-        self._view = self._make_view()
-        self._nbytes = self._folded.nbytes
-        self._unpublished = False
-        self._broken = False
-
-    def _check_whole(self) -> None:
-        if self._broken:
-            raise StoreCorrupt(
-                path=f"owner {self.owner_no} in memory",
-                detail="an earlier write was folded in only in part; load the owner from the log again",
-            )
-
-    def _make_view(self) -> OwnerView:
-        return OwnerView(self._folded.head(seq=self._seq, lexical=self._lexical.freeze()))
-
-
-def _batch(table: type[NodeTable] | type[EdgeTable], rows: Sequence[LogRow], schema: pa.Schema) -> pa.Table:
-    """Return the entries of a table's kind as its rows."""
-    own = [row for row in rows if row.kind is table.kind]
-    return table.batch(own, schema) if own else schema.empty_table()

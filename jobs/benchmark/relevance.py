@@ -23,7 +23,7 @@ __all__ = ["ARMS", "arm_settings", "run_relevance"]
 
 ARMS = ("full", "vector", "lexical", "rrf")
 
-_PLAIN_SCORING = {
+_PLAIN_SCORING: dict[str, Any] = {
     "rrf_recency_boost": None,
     "rrf_tie_break": None,
     "temporal_boost": 0.0,

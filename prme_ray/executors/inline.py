@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -58,10 +59,10 @@ class InlineExecutor:
         try:
             return step.run(*arguments)
         except Exception as error:
-            # A channel that fails never fails the request (RFC §4.2): the response names it. The
-            # question itself stays out of the log.
-            _LOG.warning(
-                "channel %s failed in step %s: %s", step.channel, step.name, type(error).__name__, exc_info=True
-            )
+            # A channel that fails never fails the request (RFC §4.2): the response names it. What the
+            # exception says may quote the question, so the log gets its kind and where it was raised.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{where.filename}:{where.lineno}"
+            _LOG.warning("channel %s failed in step %s: %s at %s", step.channel, step.name, type(error).__name__, place)
             failures[step.channel] = BACKEND_ERROR
             return step.empty()

@@ -35,6 +35,32 @@ __all__ = [
 ]
 
 
+_SHOWN = 200
+
+
+class _Shown:
+    """A value in a message: cut where it is long, and never itself the reason why there is no message."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        try:
+            return _cut(repr(self._value))
+        except (ValueError, RecursionError):  # an integer of 5,000 digits, a list inside itself
+            return f"a value of type {type(self._value).__name__}"
+
+    def __str__(self) -> str:
+        return self._value if isinstance(self._value, str) else repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value, spec) if spec else str(self)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+
+
 class PrmeRayError(Exception):
     """Base of every error raised on purpose. Fields are keyword arguments and attributes.
 
@@ -49,7 +75,7 @@ class PrmeRayError(Exception):
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
-        super().__init__(self.template.format(**fields))
+        super().__init__(self.template.format(**{name: _Shown(value) for name, value in fields.items()}))
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when normal look-up fails; ``fields`` itself is absent while unpickling.

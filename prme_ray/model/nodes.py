@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from prme_ray.model.enums import (
     DecayProfile,
@@ -63,8 +62,8 @@ class Event(_Record):
     role: Role = Role.USER
     session_id: str | None = None
     scope: Scope = Scope.PERSONAL
-    timestamp: datetime
-    event_time: datetime | None = None
+    timestamp: AwareDatetime
+    event_time: AwareDatetime | None = None
     content_hash: str
     metadata: dict[str, Any] | None = None
 
@@ -90,12 +89,12 @@ class Node(_Record):
     confidence_base: float = Field(default=0.5, ge=0, le=1)
     salience_base: float = Field(default=0.5, ge=0, le=1)
     reinforcement_boost: float = Field(default=0.0, ge=0)
-    created_at: datetime
-    updated_at: datetime
-    event_time: datetime | None = None
-    valid_from: datetime
-    valid_to: datetime | None = None
-    last_reinforced_at: datetime
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    event_time: AwareDatetime | None = None
+    valid_from: AwareDatetime
+    valid_to: AwareDatetime | None = None
+    last_reinforced_at: AwareDatetime
     superseded_by: str | None = None
     pinned: bool = False
     ttl_days: int | None = None
@@ -112,9 +111,9 @@ class Edge(_Record):
     target_id: str
     edge_type: EdgeType
     confidence: float = Field(default=0.5, ge=0, le=1)
-    created_at: datetime
-    valid_from: datetime
-    valid_to: datetime | None = None
+    created_at: AwareDatetime
+    valid_from: AwareDatetime
+    valid_to: AwareDatetime | None = None
     provenance_event_id: str | None = None
     metadata: dict[str, Any] | None = None
 

@@ -72,6 +72,7 @@ def plan(request: Request, analysis: QueryAnalysis) -> Plan:
     hints = request.scopes is not None and request.include_cross_scope and packing.cross_scope_top_n > 0
     return Plan(
         filters=filters(request.scopes),
+        window_filters=Filters(scopes=request.scopes, include_inactive=request.mode is RetrievalMode.AUDIT),
         hint_filters=filters(None) if hints else None,
         vector_k=widened(packing.vector_k),
         lexical_k=widened(packing.lexical_k),

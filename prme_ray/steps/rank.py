@@ -108,7 +108,7 @@ def find_windows(view: OwnerView, ranked: pa.Table, request: Request, order: Pla
     if triggers.num_rows == 0:
         return None
     window = request.packing.session_context_window
-    return view.session_windows(triggers, window=window, eligible=view.eligible(order.filters))
+    return view.session_windows(triggers, window=window, eligible=view.eligible(order.window_filters))
 
 
 def expand_sessions(ranked: pa.Table, windows: pa.Table | None, request: Request, settings: Settings) -> Kept:

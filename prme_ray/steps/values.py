@@ -29,6 +29,7 @@ class Plan:
 
     Attributes:
         filters: What the request may see.
+        window_filters: The same without times: a turn's neighbours are counted among all there are.
         hint_filters: The same without scopes; ``None`` when no hints are wanted.
         vector_k: Most vector hits (widened on count and list questions).
         lexical_k: Most lexical hits.
@@ -38,6 +39,7 @@ class Plan:
     """
 
     filters: Filters
+    window_filters: Filters
     hint_filters: Filters | None
     vector_k: int
     lexical_k: int

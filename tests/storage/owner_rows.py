@@ -7,8 +7,8 @@ import numpy as np
 from prme_ray.model.enums import EdgeType, NodeType
 from prme_ray.model.nodes import Edge, Node
 from prme_ray.model.tables import texts
+from storage.owner_state import OwnerState
 from storage.records import EntryKind, LogRow
-from storage.view import OwnerState
 from tests.storage.log_rows import DIMENSION, START, unit, uuid
 
 OWNER = 7

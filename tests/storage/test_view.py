@@ -8,9 +8,10 @@ from prme_ray.model.enums import LifecycleState, NodeType, Scope
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from prme_ray.model.nodes import Node, node_table
 from prme_ray.model.tables import CHANNEL, NODE
+from storage.owner_state import OwnerState
 from storage.records import EntryKind, Filters, LogRow
 from storage.tables import EDGE, EdgeTable, NodeTable, node_schema
-from storage.view import SESSION_WINDOW, OwnerState
+from storage.view import SESSION_WINDOW
 from tests.storage.log_rows import DIMENSION, event, uuid
 from tests.storage.owner_rows import OWNER, entity, link, memory, numbers, random_vectors, state_of
 

@@ -20,7 +20,12 @@ __all__ = ["EPISTEMIC_WEIGHTS", "EncoderSettings", "PackingSettings", "ScoringSe
 _Unit = Annotated[float, Field(ge=0, le=1)]
 
 # Left out of the fingerprint: they change where and how fast an answer is made, never the answer.
-_NOT_IN_FINGERPRINT = frozenset({"storage", "encoder", "log_retrievals"})
+# A model file is known by its SHA-256, not by its path.
+_NOT_IN_FINGERPRINT: dict[str, Any] = {
+    "storage": True,
+    "log_retrievals": True,
+    "encoder": {"model_path", "cache_entries", "workers"},
+}
 
 
 class Settings(SettingsModel):
@@ -85,10 +90,15 @@ class Settings(SettingsModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "settings"
-            raise InvalidSettings(argument=where, given=first["input"], allowed=first["msg"]) from None
+            raise InvalidSettings(argument=where, given=first["input"], allowed=_allowed(first["msg"])) from None
 
     def fingerprint(self) -> str:
         """Return 64 hex digits over every setting that can change an answer."""
-        payload = self.model_dump(mode="json", exclude=set(_NOT_IN_FINGERPRINT))
+        payload = self.model_dump(mode="json", exclude=_NOT_IN_FINGERPRINT)
         canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _allowed(message: str) -> str:
+    rest = message.removeprefix("Input should be ")
+    return f"a value that is {rest}" if rest != message else f"another value: {message}"
