@@ -17,7 +17,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s @ 2>/dev/null \
 	  || sed -n 's/^\([a-z]*\):.*## /  make \1: /p' Makefile
 
-demo: $(RUNTIME) ## store the sample history and ask it questions; DATA=file.jsonl CONVERSATION=id for your own
+demo: $(RUNTIME) ## store the sample history and ask it questions; DATA=folder CONVERSATION=id for LoCoMo
 	$(VENV)/bin/python -m jobs.demo $(if $(DATA),--data $(DATA)) $(if $(CONVERSATION),--conversation $(CONVERSATION))
 
 test: $(TESTING) ## run the default tests; ARGS="-m slow" for the long ones

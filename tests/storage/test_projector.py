@@ -177,7 +177,7 @@ class TestFailures:
             blocked.unlink()
             if aside.exists():
                 aside.rename(blocked)
-        until(lambda: projector.position == 6)
+        until(lambda: projector.position == 6 and projector.state()["failures"] == 0)
         state = projector.state()
         assert (state["failures"], state["last_error"], rows_of(projector)) == (0, None, (2, 2))
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from prme_ray.model.enums import Scope
 from prme_ray.model.tables import floats, texts
 from storage.owner_state import OwnerState
 from storage.records import Filters
@@ -40,7 +41,7 @@ def pair(tmp_path):
 
 
 @pytest.mark.parametrize("k", [0, 1, 5, 30, 60, 500])
-@pytest.mark.parametrize("scopes", [None, {"project"}])
+@pytest.mark.parametrize("scopes", [None, {Scope.PROJECT}])
 def test_ids_order_and_bytes_are_the_same(pair, k, scopes):
     here, there, rng, repeated = pair
     filters = ALL if scopes is None else Filters(scopes=frozenset(scopes))
