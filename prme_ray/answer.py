@@ -68,7 +68,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerContext:
-    """What the flow itself does not know: whose state was read, by which encoder."""
+    """What the flow itself does not know: whose state was read, by which encoder and cross-encoder."""
 
     snapshot: int
     encoder: str
@@ -77,6 +77,7 @@ class AnswerContext:
     fingerprint: str
     scoring_version: str
     embedding_mismatch: bool
+    reranker: str | None = None
 
 
 def build_answer(
@@ -90,7 +91,7 @@ def build_answer(
 ) -> Answer:
     """Return the answer of one executed flow."""
     analysis: QueryAnalysis = values["analysis"]
-    merged: Kept = values["merged"]
+    generated: Kept = values["generated"]
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]
     excluded = Exclusions(excluded_of(values))
@@ -102,19 +103,20 @@ def build_answer(
     results = Candidates(selection.table, packed=packed, default_reasons=reasons)
     metadata = Metadata(
         request_id=request.request_id,
-        outcome=_outcome(context, merged.table.num_rows, len(results)),
+        outcome=_outcome(context, generated.table.num_rows, len(results)),
         snapshot=context.snapshot,
         reference_time=request.reference_time,
         retrieval_mode=request.mode,
         query_intent=analysis.intent,
-        entities=[{"name": item.name, "type": item.type, "confidence": item.confidence} for item in analysis.entities],
+        entities=[{"name": item.name, "type": item.type, "confidence": item.confidence} for item in values["entities"]],
         temporal_signals=[
             {"type": str(item.type), "value": item.value, "resolved": item.resolved}
             for item in analysis.temporal_signals
         ],
         query_time_from=analysis.time_from,
         query_time_to=analysis.time_to,
-        candidates_generated=dict(merged.counts),
+        alternate_queries=[alternate.query for alternate in values["alternates"]],
+        candidates_generated=dict(generated.counts),
         candidates_after_filter=values["allowed"].table.num_rows,
         candidates_filtered=len(excluded),
         candidates_included=len(packed.included),
@@ -128,7 +130,8 @@ def build_answer(
         scoring_config_version=context.scoring_version,
         settings_fingerprint=context.fingerprint,
         encoder=context.encoder,
-        backends_used=[path for path, count in merged.counts.items() if count],
+        reranker=context.reranker,
+        backends_used=[path for path, count in generated.counts.items() if count],
         backend_failures=dict(values["failures"]),
         embedding_mismatch=context.embedding_mismatch,
         aggregation_coverage=_aggregation(request, values, counts) if analysis.is_aggregation else None,

@@ -44,8 +44,10 @@ def settings_of(given: Any) -> Settings:
     Raises:
         InvalidSettings: not settings and no mapping of them, or a key in it is wrong.
     """
-    if given is None or isinstance(given, Settings):
-        return given or Settings()
+    if given is None:
+        return Settings()
+    if isinstance(given, Settings):
+        return given.checked()
     if not isinstance(given, Mapping):
         raise InvalidSettings(argument="settings", given=given, allowed="Settings or a mapping of its fields")
     return Settings.parse(dict(given))

@@ -10,20 +10,18 @@ from typing import Any, Self
 
 from prme_ray.answer import Answer
 from prme_ray.arguments import OMITTED, Omitted
-from prme_ray.defaults import DEFAULT_TENANT, new_uuid, owner_key, settings_of, utc_now
+from prme_ray.defaults import DEFAULT_TENANT, new_uuid, owner_key, utc_now
 from prme_ray.health import Health, health_of
 from prme_ray.model.errors import NotFound, StoreClosed
 from prme_ray.model.nodes import Event, Node
-from prme_ray.model.protocols import EmbeddingProvider
+from prme_ray.model.protocols import CrossEncoder, EmbeddingProvider, Reformulator
 from prme_ray.model.settings import ScoringSettings, Settings
 from prme_ray.model.text import check_text
 from prme_ray.model.times import Instant
 from prme_ray.retrieval import Retriever
-from prme_ray.writing import MonotonicClock, Stored, Writer
-from storage.encoder.cache import CachedEncoder
-from storage.encoder.onnx_minilm import OnnxMiniLM
+from prme_ray.opening import open_parts
+from prme_ray.writing import Stored, Writer
 from storage.records import EntryKind
-from storage.shard import EncoderIdentity
 from storage.store import Store
 
 __all__ = ["Memory"]
@@ -57,6 +55,8 @@ class Memory:
         *,
         settings: Settings | Mapping[str, Any] | None = None,
         encoder: EmbeddingProvider | None = None,
+        cross_encoder: CrossEncoder | None = None,
+        reformulate: Reformulator | None = None,
         read_only: bool = False,
         clock: Callable[[], datetime] = utc_now,
         new_id: Callable[[], str] = new_uuid,
@@ -67,6 +67,8 @@ class Memory:
             path: Folder of the store.
             settings: Settings or a mapping of them; the product defaults when left out.
             encoder: Your own embedding provider; it must be given again at every open.
+            cross_encoder: Orders the best candidates where ``settings.rerank`` is on.
+            reformulate: Words questions differently where ``settings.reformulation`` is on.
             read_only: Read beside a writer, in this or another process.
             clock: Returns the current time, aware; for tests and imports.
             new_id: Returns a fresh UUID as text; for tests.
@@ -75,28 +77,20 @@ class Memory:
             StoreLocked: another writer has it open; the message names its process.
             StoreFormatTooNew: it was written by a newer prme-ray.
             StoreCorrupt: the folder is something else, or files contradict the log.
-            InvalidSettings: naming the wrong key.
+            InvalidSettings: naming the wrong key, or an option that is on without its helper.
             EncoderFileMismatch: the model file is not the expected one.
         """
-        chosen = settings_of(settings)
-        provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
-        cached = CachedEncoder(provider, entries=chosen.encoder.cache_entries)
-        store = Store(
-            Path(path),
-            settings=chosen.storage,
-            encoder=EncoderIdentity(cached.identity, provider.model_name, provider.dimension),
+        parts = open_parts(
+            path,
+            settings=settings,
+            encoder=encoder,
+            cross_encoder=cross_encoder,
+            reformulate=reformulate,
+            read_only=read_only,
             clock=clock,
             new_id=new_id,
-            read_only=read_only,
         )
-        try:
-            retriever = Retriever(store, encoder=cached, settings=chosen, clock=clock, new_id=new_id)
-        except BaseException:
-            store.close()
-            raise
-        monotonic = MonotonicClock(clock)
-        writer = Writer(store, encoder=cached, settings=chosen, clock=monotonic, new_id=new_id)
-        return cls(store, retriever, writer)
+        return cls(parts.store, parts.retriever, parts.writer)
 
     # -- writing --------------------------------------------------------------------------------
 

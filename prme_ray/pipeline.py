@@ -4,12 +4,16 @@
 
     analysis ─ plan ─┬─ embedding ─ vector ─┐
                      ├─ lexical, scans ─────┤
-                     ├─ graph ──────────────┼─ nodes ─ merged ─ allowed ─ scored ─ ranked
-                     └─ pinned ─────────────┘                                      │
-          packed ─ selection ─ evidence ─ episodes ─ sessions ─────────────────────┘
+                     ├─ graph ──────────────┼─ nodes ─ merged ─┬─ generated ─ allowed ─ scored ─ reranked
+                     └─ pinned ─────────────┘                  │                                     │
+          alternates ─ passes (channels ─ merge) ──────────────┘                                  ranked
+                                                                                                     │
+          packed ─ selection ─ evidence ─ episodes ─ sessions ───────────────────────────────────────┘
 
 Every executor runs :data:`FLOW` and nothing else, so all give the same bytes. A step names what it
-needs; what is not the name of another step is given with the request (:data:`GIVEN`).
+needs; what is not the name of another step is given with the request (:data:`GIVEN`). Two options are
+part of the flow whether they are on or off, and pass everything through when off: other wordings of
+the question (``alternates``, ``passes``) and a cross-encoder (``pairs``, ``neural``, ``reranked``).
 """
 
 from __future__ import annotations
@@ -21,10 +25,10 @@ from typing import Any
 
 from prme_ray.model.enums import Path
 from prme_ray.model.tables import CHANNEL
-from prme_ray.steps import finish, generate, rank
+from prme_ray.steps import alternates, finish, generate, neural, rank
 from prme_ray.steps.values import Scans
 
-__all__ = ["FLOW", "GIVEN", "Place", "Step", "check_flow"]
+__all__ = ["FLOW", "GIVEN", "Each", "Place", "Step", "check_flow"]
 
 
 class Place(StrEnum):
@@ -42,6 +46,10 @@ class Place(StrEnum):
     """The owner's graph."""
     RECORDS = "records"
     """The owner's memories."""
+    RERANKER = "reranker"
+    """The caller's cross-encoder, if any."""
+    REFORMULATOR = "reformulator"
+    """The caller's rewriter of questions, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,29 @@ class Step:
     empty: Callable[[], Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A flow of its own, run once for every item of a list; the runs know nothing of each other.
+
+    Its result is a list in the order of the items: what ``result`` made, or the exception that ended
+    the item's run. A channel that is off, or has failed for the question itself, is empty here too; one
+    that fails here ends the run, as a later step decides what a failed run means.
+
+    Attributes:
+        name: Name of the result.
+        items: Name of the list.
+        item: Name the steps know an item by.
+        steps: Steps of one run. They may name whatever the outer flow has made before.
+        result: Name of the step whose value is the outcome.
+    """
+
+    name: str
+    items: str
+    item: str
+    steps: tuple[Step, ...]
+    result: str
+
+
 GIVEN: tuple[str, ...] = ("request", "settings", "tools", "failures")
 """Values that come with the request: ``failures`` maps a failed channel to its reason."""
 
@@ -77,9 +108,43 @@ def _nothing() -> None:
 _CHANNELS = ("graph", "vector", "lexical", "pinned", "scans")
 _HINT_VECTOR = ("embedding", "request", "plan")
 
-FLOW: tuple[Step, ...] = (
+_FOUND = ("alternate_graph", "alternate_vector", "alternate_lexical", "pinned")
+
+_ALTERNATE: tuple[Step, ...] = (
+    Step("alternate_plan", alternates.plan_alternate, ("alternate", "plan")),
+    Step("alternate_embedding", generate.embed, ("alternate",), Place.EMBEDDER, Path.VECTOR, _nothing),
+    Step(
+        "alternate_vector",
+        generate.search_vectors,
+        ("alternate_embedding", "alternate_plan"),
+        Place.VECTOR,
+        Path.VECTOR,
+        CHANNEL.empty_table,
+    ),
+    Step(
+        "alternate_lexical",
+        generate.search_text,
+        ("alternate", "alternate_plan"),
+        Place.LEXICAL,
+        Path.LEXICAL,
+        CHANNEL.empty_table,
+    ),
+    Step(
+        "alternate_graph",
+        generate.traverse,
+        ("alternate", "alternate_plan"),
+        Place.GRAPH,
+        Path.GRAPH,
+        CHANNEL.empty_table,
+    ),
+    Step("alternate_nodes", alternates.hydrate, _FOUND, Place.RECORDS),
+    Step("alternate_merged", alternates.merge_channels, (*_FOUND, "alternate_nodes")),
+)
+
+FLOW: tuple[Step | Each, ...] = (
     Step("analysis", generate.analyze, ("request", "settings")),
     Step("plan", generate.plan, ("request", "analysis")),
+    Step("entities", generate.name_types, ("analysis", "plan"), Place.RECORDS),
     Step("embedding", generate.embed, ("request",), Place.EMBEDDER, Path.VECTOR, _nothing),
     Step("vector", generate.search_vectors, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, CHANNEL.empty_table),
     Step("lexical", generate.search_text, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, CHANNEL.empty_table),
@@ -88,9 +153,15 @@ FLOW: tuple[Step, ...] = (
     Step("pinned", generate.find_pinned, ("request", "plan"), Place.RECORDS, Path.PINNED, CHANNEL.empty_table),
     Step("nodes", generate.hydrate, _CHANNELS, Place.RECORDS),
     Step("merged", rank.merge_channels, (*_CHANNELS, "nodes")),
-    Step("allowed", rank.keep_allowed, ("merged", "request", "settings")),
+    Step("alternates", alternates.reformulate, ("request", "settings"), Place.REFORMULATOR),
+    Each("passes", items="alternates", item="alternate", steps=_ALTERNATE, result="alternate_merged"),
+    Step("generated", alternates.add_alternates, ("merged", "passes", "settings")),
+    Step("allowed", rank.keep_allowed, ("generated", "request", "settings")),
     Step("scored", rank.rank, ("allowed", "request", "analysis", "settings")),
-    Step("ranked", rank.mark_conflicts, ("scored",), Place.RECORDS),
+    Step("pairs", neural.find_pairs, ("scored", "settings")),
+    Step("neural", neural.score_pairs, ("pairs", "request"), Place.RERANKER),
+    Step("reranked", neural.apply_scores, ("scored", "neural", "settings")),
+    Step("ranked", rank.mark_conflicts, ("reranked",), Place.RECORDS),
     Step("windows", rank.find_windows, ("ranked", "request", "plan"), Place.RECORDS),
     Step("sessions", rank.expand_sessions, ("ranked", "windows", "request", "settings")),
     Step("episodes", rank.expand_episodes, ("sessions", "request")),
@@ -105,20 +176,34 @@ FLOW: tuple[Step, ...] = (
 )
 
 
-def check_flow(flow: tuple[Step, ...] = FLOW) -> None:
-    """Check that every input is given or made by an earlier step.
+def check_flow(flow: tuple[Step | Each, ...] = FLOW) -> None:
+    """Check that every input is given or made by an earlier step, and that no name has two meanings.
 
     Raises:
         ValueError: naming the step and the input.
     """
-    known = set(GIVEN)
+    _check(flow, set(GIVEN))
+
+
+def _check(flow: tuple[Step | Each, ...], known: set[str]) -> None:
+    """Check a flow that finds the names ``known``, and add the names of its steps to them."""
     for step in flow:
-        for name in step.inputs:
+        for name in (step.items,) if isinstance(step, Each) else step.inputs:
             if name not in known:
                 raise ValueError(f"step {step.name!r} needs {name!r}, which no earlier step makes")
+        if isinstance(step, Each):
+            _check_each(step, known)
         if step.name in known:
             raise ValueError(f"two steps are named {step.name!r}")
         known.add(step.name)
+
+
+def _check_each(each: Each, known: set[str]) -> None:
+    if each.item in known:
+        raise ValueError(f"the item of {each.name!r} is named {each.item!r}, as something else is")
+    _check(each.steps, {*known, each.item})
+    if each.result not in {step.name for step in each.steps}:
+        raise ValueError(f"the result of {each.name!r} is {each.result!r}, which none of its steps makes")
 
 
 check_flow()

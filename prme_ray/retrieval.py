@@ -11,6 +11,7 @@ from typing import Any
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
 from prme_ray.executors.inline import InlineExecutor
+from prme_ray.helpers import NO_HELPERS, Helpers
 from prme_ray.model.enums import Path, RetrievalMode
 from prme_ray.model.errors import EncoderMismatch
 from prme_ray.model.request import Request, make_request
@@ -41,6 +42,7 @@ class Retriever:
         settings: Settings in force; a request may override a part.
         clock: Returns the current UTC time.
         new_id: Returns a fresh UUID as text.
+        helpers: Cross-encoder and rewriter of questions, where the settings use them.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class Retriever:
         settings: Settings,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
+        helpers: Helpers = NO_HELPERS,
     ) -> None:
         self._store = store
         self._encoder = encoder
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
+        self._helpers = helpers
         self._executor = InlineExecutor()
         self._tools = Tools(counter(settings.packing.tokenizer), LineCache())
         self._fingerprint = settings.fingerprint()
@@ -69,6 +73,8 @@ class Retriever:
         Raises:
             InvalidRequest: an argument is not allowed.
             EncoderMismatch: stored vectors come from another encoder and the policy is ``reject``.
+            EncoderRejected: the cross-encoder broke its contract.
+            Exception: what the cross-encoder raised, or a search of an alternate under ``max_signals``.
         """
         started = time.perf_counter()
         request = make_request(
@@ -87,7 +93,12 @@ class Retriever:
         view = self._empty if found is None else found
         given = {"request": request, "settings": self._settings, "tools": self._tools, "failures": failures}
         run = self._executor.run(
-            given, view=view, encoder=self._encoder, disabled=frozenset(self._settings.disabled_channels)
+            given,
+            view=view,
+            encoder=self._encoder,
+            cross_encoder=self._helpers.cross_encoder,
+            reformulate=self._helpers.reformulate,
+            disabled=frozenset(self._settings.disabled_channels),
         )
         logged = time.perf_counter()
         persisted = found is not None and self._log(key, request, run.values, view)
@@ -97,6 +108,7 @@ class Retriever:
         context = AnswerContext(
             snapshot=view.seq,
             encoder=self._encoder.identity,
+            reranker=self._helpers.reranker,
             owner_known=found is not None,
             owner_memories=int(view.eligible(_VISIBLE[request.mode]).rows.sum()),
             fingerprint=self._fingerprint,
@@ -124,6 +136,7 @@ class Retriever:
             known=self._tools.lines.known,
             snapshot=view.seq,
             encoder=self._encoder.identity,
+            reranker=self._helpers.reranker,
             fingerprint=self._fingerprint,
         )
         operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)

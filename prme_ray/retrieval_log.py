@@ -32,25 +32,33 @@ _REASON = np.dtype("<u2")
 
 
 def encode_record(
-    request: Request, values: dict[str, Any], *, known: KnownRows, snapshot: int, encoder: str, fingerprint: str
+    request: Request,
+    values: dict[str, Any],
+    *,
+    known: KnownRows,
+    snapshot: int,
+    encoder: str,
+    reranker: str | None,
+    fingerprint: str,
 ) -> bytes:
     """Return the record's bytes: length of the head, head, score columns, exclusion columns."""
     facts, rows = known.of(values["selection"].table)
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]
-    merged = values["merged"]
+    generated = values["generated"]
     excluded = excluded_of(values)
     reasons = texts(excluded, "reason")
     numbers = {reason: number for number, reason in enumerate(dict.fromkeys(reasons))}
     head = {
         "request_id": request.request_id,
         "query": request.query,
+        "alternate_queries": [alternate.query for alternate in values["alternates"]],
         "reference_time": iso(request.reference_time),
         "scope_filter": None if request.scopes is None else sorted(request.scopes),
         "retrieval_mode": request.mode,
         "query_intent": values["analysis"].intent,
         "snapshot": snapshot,
-        "candidates_generated": dict(merged.counts),
+        "candidates_generated": dict(generated.counts),
         "candidates_after_filter": values["allowed"].table.num_rows,
         "objects_included_in_bundle": len(packed.included),
         "tokens_used": packed.tokens_used,
@@ -60,6 +68,7 @@ def encode_record(
         "min_score_skipped": selection.min_score_skipped,
         "result_limit": request.limit,
         "embedding_model_version": encoder,
+        "reranker": reranker,
         "settings_fingerprint": fingerprint,
         "selected": selection.table.num_rows,
         "reasons": list(numbers),

@@ -83,10 +83,11 @@ class Layout:
         if not self._links:
             # Without windows a record goes to the end of its section, so what it would cost is known.
             section = self._section_of[row]
-            over = self.total + self._growth(section, line) - self._available
+            growth = self._growth(section, line)
+            over = self.total + growth - self._available
             if over > SLACK or (over >= -SLACK and over + self._ending(section, line) > 0):
                 return False
-            self._insert(row, line, level)
+            self._enter(row, line, level, growth)
             return True
         self._insert(row, line, level)
         if self._fits():
@@ -130,20 +131,26 @@ class Layout:
         )
 
     def _insert(self, row: int, line: Line, level: str) -> None:
-        section = self._section_of[row]
-        self.total += self._growth(section, line)
-        self._rows.setdefault(section, []).append(row)
+        self._enter(row, line, level, self._growth(self._section_of[row], line))
+
+    def _enter(self, row: int, line: Line, level: str, growth: int) -> None:
+        self.total += growth
+        self._rows.setdefault(self._section_of[row], []).append(row)
         self.lines[row] = line
         self.levels[row] = level
         self._speakers += line.speaker
 
     def _growth(self, section: int, line: Line) -> int:
         """Return what the total grows by when the line joins the section."""
-        shown = self._speakers + line.speaker > 0
-        grown = line.tokens + self._header_tokens(shown)
-        if self.lines:
-            grown -= self._header_tokens(self._speakers > 0)
-        return grown if section in self._rows else grown + self._count(label(section) + "\n")
+        grown = line.tokens
+        if section not in self._rows:
+            grown += self._count(label(section) + "\n")
+        if not self.lines:
+            return grown + self._header_tokens(line.speaker)
+        if line.speaker and not self._speakers:
+            # The first line that shows a speaker brings the header that explains them.
+            grown += self._header_tokens(shown=True) - self._header_tokens(shown=False)
+        return grown
 
     def _ending(self, section: int, line: Line) -> int:
         """Return what the last line, once the line has joined the section, saves without its break."""

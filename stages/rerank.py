@@ -1,57 +1,42 @@
 """Cross-encoder scores, opt-in, on the best prefix of the list (digest a section 6.7).
 
 The model runs outside: this stage only blends what it returned, and records both steps in the
-lineage, so that a receipt replays without the model.
+lineage, so that a receipt replays without the model. What the settings may say is checked where they are
+made (:mod:`prme_ray.model.settings.rerank`), once.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, Adjustment, NodeType, code
-from prme_ray.model.errors import EncoderRejected, InvalidRequest
+from prme_ray.model.errors import EncoderRejected
+from prme_ray.model.settings.rerank import RerankPolicy
 from prme_ray.model.tables import bools, codes, column, floats, ints, replace, take
 from stages.columns import Rows, by_score
 from stages.lineage import append_adjustments
 
-__all__ = ["POLICIES", "check_rerank", "rerank"]
-
-POLICIES = ("legacy", "score_envelope", "anchored_score_envelope")
-"""``legacy``: blended scores as they are. Envelope: the prefix keeps its set of scores, dealt out anew.
-Anchored: the best ordinary memory found on several paths keeps the first place."""
+__all__ = ["rerank"]
 
 _MULTI_PATH = 2
 
 
-def check_rerank(*, policy: Any, prior_weight: Any, top_k: Any) -> None:
-    """Check the settings of :func:`rerank`.
-
-    Raises:
-        InvalidRequest: an unknown policy, a weight that is no number in [0, 1], a depth that is no
-            integer of at least 0.
-    """
-    if policy not in POLICIES:
-        raise InvalidRequest(argument="policy", given=policy, allowed=f"one of {', '.join(POLICIES)}")
-    if isinstance(prior_weight, bool) or not isinstance(prior_weight, int | float) or not 0 <= prior_weight <= 1:
-        raise InvalidRequest(argument="prior_weight", given=prior_weight, allowed="a number from 0 to 1")
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 0:
-        raise InvalidRequest(argument="top_k", given=top_k, allowed="an integer of at least 0")
-
-
-def rerank(scored: pa.Table, neural: Mapping[str, float], *, policy: str, prior_weight: float, top_k: int) -> pa.Table:
+def rerank(
+    scored: pa.Table, neural: Mapping[str, float], *, policy: RerankPolicy, prior_weight: float, top_k: int
+) -> pa.Table:
     """Reorder the first ``top_k`` rows by ``(1 - p) * neural + p * own``.
 
     Args:
         scored: SCORED, best first.
         neural: One cross-encoder score in [0, 1] for each id of the prefix, and no other.
-        policy: One of :data:`POLICIES`.
-        prior_weight: p, the share of a memory's own score.
+        policy: ``legacy``: blended scores as they are. Envelope: the prefix keeps its set of scores, dealt
+            out anew. Anchored: the best ordinary memory found on several paths keeps the first place.
+        prior_weight: p, the share of a memory's own score, in [0, 1].
         top_k: Length of the prefix; 0 changes nothing.
 
     Returns:
@@ -59,10 +44,8 @@ def rerank(scored: pa.Table, neural: Mapping[str, float], *, policy: str, prior_
         need not fall all the way.
 
     Raises:
-        InvalidRequest: see :func:`check_rerank`.
         EncoderRejected: a missing, foreign, non-finite or out-of-range cross-encoder score.
     """
-    check_rerank(policy=policy, prior_weight=prior_weight, top_k=top_k)
     size = min(top_k, scored.num_rows)
     ids = column(scored, "node_id").slice(0, size)
     values = _checked(neural, ids.to_pylist())
@@ -111,7 +94,7 @@ def _checked(neural: Mapping[str, float], ids: list[str]) -> npt.NDArray[np.floa
         raise EncoderRejected(model="cross-encoder", detail=detail)
     for node_id in ids:
         value = neural[node_id]
-        if isinstance(value, bool) or not math.isfinite(value) or not 0 <= value <= 1:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
             detail = f"it gave {value!r} for {node_id}, allowed is a finite number from 0 to 1"
             raise EncoderRejected(model="cross-encoder", detail=detail)
     return np.array([neural[node_id] for node_id in ids], dtype=np.float64)

@@ -6,6 +6,7 @@ that are not structural are *memories* and have a row of their own in the node t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import NodeType, code
 from prme_ray.model.errors import StoreCorrupt
+from prme_ray.model.nodes import ENTITY_TYPE_KEY
 from prme_ray.model.tables import NODE, bools, codes, floats, texts, times
 from prme_ray.model.times import NO_TIME
 from storage.columns import Columns, Growing
@@ -75,6 +77,7 @@ class Head:
         edge_ids: Ids of the edges.
         entities: Vertex and folded content of the entities.
         entity_count: How many of the entities belong here.
+        entity_types: Vertices and types of the entities that have one, by folded name, later ones included.
         vectors: Vectors of the memories.
         lexical: Text index of the memories.
     """
@@ -90,6 +93,7 @@ class Head:
     edge_ids: list[str]
     entities: list[tuple[int, str]]
     entity_count: int
+    entity_types: dict[str, list[tuple[int, str]]]
     vectors: Vectors | TableVectors
     lexical: Lexical
 
@@ -121,6 +125,7 @@ class Folded:
         self._memory_ids: list[str] = []
         self._edge_ids: list[str] = []
         self._entities: list[tuple[int, str]] = []
+        self._entity_types: dict[str, list[tuple[int, str]]] = {}
         self._partitions: dict[tuple[str, int], int] = {}
         self._waiting = pa.table({})
         self._part_bytes = 0
@@ -166,6 +171,12 @@ class Folded:
             self._part_bytes += memories.nbytes
         entities = np.flatnonzero(codes(table, "node_type") == code(NodeType.ENTITY)).tolist()
         self._entities.extend((first_vertex + position, fold_name(contents[position])) for position in entities)
+        if entities and table.column("metadata").null_count < table.num_rows:
+            metadata = table.column("metadata").take(pa.array(entities)).to_pylist()
+            for position, text in zip(entities, metadata, strict=True):
+                if (kind := _entity_type(text)) is not None:
+                    name = fold_name(contents[position]).strip()
+                    self._entity_types.setdefault(name, []).append((first_vertex + position, kind))
         answer_ids = texts(answers, "node_id")
         self._ids.extend(ids)
         self._memory_ids.extend(answer_ids)
@@ -208,6 +219,7 @@ class Folded:
             edge_ids=self._edge_ids,
             entities=self._entities,
             entity_count=len(self._entities),
+            entity_types=self._entity_types,
             vectors=self._vectors.freeze(),
             lexical=lexical,
         )
@@ -238,6 +250,12 @@ def _merged(parts: tuple[pa.Table, ...]) -> tuple[pa.Table, ...]:
     while len(parts) > 1 and parts[-2].num_rows <= 2 * parts[-1].num_rows:
         parts = (*parts[:-2], pa.concat_tables(parts[-2:]).combine_chunks())
     return parts
+
+
+def _entity_type(metadata: str | None) -> str | None:
+    """Return what a caller said an entity is: ``entity_type`` of its metadata, where that is a text."""
+    kind = json.loads(metadata).get(ENTITY_TYPE_KEY) if metadata and ENTITY_TYPE_KEY in metadata else None
+    return kind.strip() or None if isinstance(kind, str) else None
 
 
 def _facts(table: pa.Table) -> dict[str, npt.NDArray[Any]]:

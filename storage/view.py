@@ -18,7 +18,7 @@ from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take, target_of
 from storage.eligibility import Mask, eligible
 from storage.folded import Head
-from storage.graph import OwnerGraph
+from storage.graph import OwnerGraph, fold_name
 from storage.ordering import ordered
 from storage.records import Filters
 from storage.sessions import SessionOrder
@@ -223,6 +223,24 @@ class OwnerView:
             other = self._graph.counterpart(vertex) if head.vertices["lifecycle"][vertex] == _CONTESTED else None
             if other is not None:
                 found[head.ids[vertex]] = head.ids[other]
+        return found
+
+    def entity_types(self, names: Sequence[str], *, eligible: Mask) -> dict[str, str]:
+        """Return the types of the names that entities say one for, letter case aside (decision 10).
+
+        Of several entities of one name the most confident decides, then the newest, then the smallest id.
+        """
+        head = self._head
+        found: dict[str, str] = {}
+        for name in names:
+            said = [
+                (-head.vertices["confidence"][vertex], -head.vertices["created"][vertex], head.ids[vertex], kind)
+                for vertex, kind in head.entity_types.get(fold_name(name).strip(), ())
+                # A vertex at or past the count was admitted after this view.
+                if vertex < len(eligible.carriers) and eligible.carriers[vertex]
+            ]
+            if said:
+                found[name] = min(said)[-1]
         return found
 
     def _rows(self, ids: Any) -> npt.NDArray[np.int64]:

@@ -25,10 +25,13 @@ from prme_ray.model.tables import NODE
 from prme_ray.model.times import micros
 from prme_ray.model.wording import has_date, has_update_wording
 
-__all__ = ["SPEAKER_KEY", "Edge", "Event", "Node", "node_rows", "node_table", "valid_speaker"]
+__all__ = ["ENTITY_TYPE_KEY", "SPEAKER_KEY", "Edge", "Event", "Node", "node_rows", "node_table", "valid_speaker"]
 
 SPEAKER_KEY = "prme_speaker_v1"
 """Reserved metadata key that holds the stored speaker name (digest a §1.3)."""
+
+ENTITY_TYPE_KEY = "entity_type"
+"""Metadata key of an entity memory by which callers say what it is, such as "person" (decision 10)."""
 
 _SPEAKER_LIMIT = 200
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

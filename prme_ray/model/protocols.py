@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EmbeddingProvider", "QueryEncoder", "TokenCounter", "Vector"]
+__all__ = ["CrossEncoder", "EmbeddingProvider", "QueryEncoder", "Reformulator", "TokenCounter", "Vector"]
 
 Vector: TypeAlias = Sequence[float] | NDArray[np.floating[Any]]
 """A vector as a provider may give it; the store keeps its own float32 copy."""
@@ -66,4 +66,38 @@ class QueryEncoder(Protocol):
 
     def embed_query(self, text: str) -> Vector:
         """Return the vector of a question."""
+        ...
+
+
+@runtime_checkable
+class CrossEncoder(Protocol):
+    """Judges how well texts answer a question, each pair on its own (RFC §7.3). Blocking, thread-safe.
+
+    ``version`` must change whenever a score could. An exception fails the retrieval.
+    """
+
+    @property
+    def name(self) -> str:
+        """Nonblank name of the model."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Nonblank identity of its weights and recipe."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one finite number in [0, 1] a text, in order: higher answers better."""
+        ...
+
+
+class Reformulator(Protocol):
+    """Words a question differently (digest a §7.6). Blocking, thread-safe; bounds its own time.
+
+    Good alternates are short: one of two to four keywords, one phrased like the answer. An exception
+    means that there are none; the question itself is searched all the same.
+    """
+
+    def __call__(self, query: str, count: int) -> Sequence[str]:
+        """Return at most ``count`` other wordings of ``query``, best first."""
         ...

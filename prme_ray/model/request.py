@@ -34,7 +34,7 @@ class Request:
         reference_time: The one clock of the request: analysis, decay, recency, hints.
         scopes: Allowed scopes; ``None``: all.
         multipliers: Factor a signal, or ``None`` when all are neutral.
-        scoring: Scoring settings in force, a request's override included.
+        scoring: Scoring settings in force: the request's own, its scope's or the store's.
         packing: Packing settings in force, a request's budget and fidelity included.
     """
 
@@ -96,7 +96,8 @@ def make_request(
         InvalidRequest: naming the argument, what was given and what is allowed.
         InvalidText: the question has NUL or a lone surrogate.
     """
-    scoring = settings.scoring if weights is None else _scoring(weights)
+    scopes = scopes_of(scope)
+    scoring = settings.scoring_for(scopes) if weights is None else _scoring(weights)
     packing = settings.packing
     changes: dict[str, Any] = {}
     if token_budget is not None:
@@ -116,7 +117,7 @@ def make_request(
         query=check_text(query, "query"),
         reference_time=instant(reference_time, "reference_time") or now,
         mode=one_of(RetrievalMode, retrieval_mode, "retrieval_mode"),
-        scopes=scopes_of(scope),
+        scopes=scopes,
         time_from=instant(time_from, "time_from"),
         time_to=instant(time_to, "time_to"),
         knowledge_at=instant(knowledge_at, "knowledge_at"),
@@ -194,10 +195,10 @@ def _score(value: Any) -> float | None:
 
 def _scoring(weights: Any) -> ScoringSettings:
     if isinstance(weights, ScoringSettings):
-        return weights
+        return weights.checked(at="weights")
     if not isinstance(weights, Mapping):
         raise InvalidRequest(argument="weights", given=weights, allowed="ScoringSettings or a mapping of its fields")
-    return Settings.parse({"scoring": dict(weights)}).scoring
+    return ScoringSettings.parse(dict(weights), at="weights")
 
 
 def _multipliers(given: Any, scoring: ScoringSettings) -> Mapping[str, float] | None:

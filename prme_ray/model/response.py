@@ -234,6 +234,7 @@ class Metadata(_Record):
     temporal_signals: list[dict[str, Any]]
     query_time_from: datetime | None
     query_time_to: datetime | None
+    alternate_queries: list[str]
     candidates_generated: dict[str, int]
     candidates_after_filter: int
     candidates_filtered: int
@@ -248,6 +249,7 @@ class Metadata(_Record):
     scoring_config_version: str
     settings_fingerprint: str
     encoder: str
+    reranker: str | None
     backends_used: list[str]
     backend_failures: dict[str, str]
     embedding_mismatch: bool

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from prme_ray.model.analysis import QueryAnalysis
+from prme_ray.model.analysis import Entity, QueryAnalysis
 from prme_ray.model.enums import RetrievalMode, Scope
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
@@ -23,6 +24,7 @@ __all__ = [
     "embed",
     "find_pinned",
     "hydrate",
+    "name_types",
     "plan",
     "scan_terms",
     "search_text",
@@ -80,6 +82,17 @@ def plan(request: Request, analysis: QueryAnalysis) -> Plan:
         keywords=analysis_stage.keyword_terms(request.query) if analysis.is_aggregation else (),
         names=tuple(entity.name for entity in analysis.entities),
     )
+
+
+def name_types(view: OwnerView, analysis: QueryAnalysis, order: Plan) -> tuple[Entity, ...]:
+    """Return the question's names, with the types the owner's entities give them (decision 10).
+
+    ``metadata["entity_type"]`` of an entity the request may see; ``unknown`` for any other name.
+    """
+    if not analysis.entities:
+        return ()
+    types = view.entity_types(order.names, eligible=view.eligible(order.filters))
+    return tuple(dataclasses.replace(item, type=types.get(item.name, item.type)) for item in analysis.entities)
 
 
 def embed(encoder: Any, request: Request) -> npt.NDArray[np.float32] | None:

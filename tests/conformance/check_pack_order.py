@@ -2,7 +2,8 @@
 
 The cases give costs in place of text, so the adapter serves them through the stage's ``LineCosts``.
 They file preferences with events under ``provenance_refs``, ours stand in ``preferences`` (decision
-15). Both types are otherwise packed alike, so the adapter hands preferences over as events.
+15). Both types are otherwise packed alike: ``deviation`` hands preferences over as events, and the
+product must then agree with the case.
 """
 
 from __future__ import annotations
@@ -53,12 +54,8 @@ class GivenCosts:
 def packed(given: dict[str, Any], **changes: Any) -> Packed:
     """Pack a golden case; ``changes`` replace values of its config."""
     config = given["config"] | changes
-    candidates = [
-        item | {"node": item["node"] | {"node_type": "event"}} if item["node"]["node_type"] == "preference" else item
-        for item in given["candidates"]
-    ]
     return pack(
-        scored_table(candidates),
+        scored_table(given["candidates"]),
         packing=PackingSettings(**config),
         token_budget=config["token_budget"],
         min_fidelity=config["min_fidelity"],
@@ -87,3 +84,23 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
     """Return what the stage makes of a case."""
     given = case["given"]
     return outcome(packed(given)) | {"priority_order": packed(given, token_budget=UNLIMITED).included}
+
+
+def deviation(case: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what decision 15 makes of a case with preferences: the same as if they were events."""
+    given = as_events(case["given"])
+    if given is None:
+        return None
+    return {"decision": 15, "actual": actual(case | {"given": given}), "expected": case["expect"]}
+
+
+def as_events(given: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a case with its preferences as events; ``None`` where it has none."""
+    kinds = [item["node"].get("node_type") for item in given["candidates"]]
+    if "preference" not in kinds:
+        return None
+    candidates = [
+        item | {"node": item["node"] | {"node_type": "event"}} if kind == "preference" else item
+        for item, kind in zip(given["candidates"], kinds, strict=True)
+    ]
+    return given | {"candidates": candidates}

@@ -1,7 +1,7 @@
 """Query analysis against the golden vectors.
 
-The reference never produces DURATION and RECURRING signals; ours are reported besides the dated
-ones (decision 10), so only ABSOLUTE and RELATIVE signals are compared.
+The reference never produces DURATION and RECURRING signals; ours are reported beside the dated
+ones: ``deviation`` leaves them out, and the product must then agree with the case.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prme_ray.model.times import iso
 from stages.analyze import analyze
 from tests.conformance.tables import time
 
-_COMPARED = {TemporalType.ABSOLUTE, TemporalType.RELATIVE}
+_DATED = {TemporalType.ABSOLUTE, TemporalType.RELATIVE}
 
 
 def actual(case: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,6 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
         "temporal_signals": [
             {"type": str(signal.type), "value": signal.value, "resolved": _text(signal.resolved)}
             for signal in found.temporal_signals
-            if signal.type in _COMPARED
         ],
         "time_from": _text(found.time_from),
         "time_to": _text(found.time_to),
@@ -44,6 +43,15 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
         "recent_episodic": found.recent_episodic,
         "answer_class_pattern": found.answer_class_pattern,
     }
+
+
+def deviation(case: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what decision 10 makes of a question with such signals: the same without them."""
+    found = actual(case)
+    dated = [signal for signal in found["temporal_signals"] if signal["type"] in _DATED]
+    if len(dated) == len(found["temporal_signals"]):
+        return None
+    return {"decision": 10, "actual": found | {"temporal_signals": dated}, "expected": case["expect"]}
 
 
 def _text(value: datetime | None) -> str | None:

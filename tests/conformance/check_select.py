@@ -34,13 +34,13 @@ def _valid(arguments: dict[str, Any]) -> bool:
 def actual(case: dict[str, Any]) -> dict[str, Any]:
     """Run the stage on one case."""
     given = case["given"]
-    arguments = {name: given[name] for name in _ARGUMENTS}
-    if case["kind"] == "validation":
+    arguments = {name: given.get(name) for name in _ARGUMENTS}
+    if "candidates" not in given:
         return {"valid": _valid(arguments)}
     scored = scored_table([{"paths": [], "path_count": 0, **item, "node": item} for item in given["candidates"]])
     found: dict[str, Any] = {}
     skip = False
-    if case["kind"] == "floor":
+    if "backend_failures" in given:
         scored = with_relevance(scored)
         values = floats(scored, "semantic_relevance")
         failed = "VECTOR" in given["backend_failures"]

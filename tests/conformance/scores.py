@@ -7,7 +7,6 @@ from typing import Any
 
 from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import EpistemicType, Intent
-from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.settings import ScoringSettings
 from prme_ray.model.tables import records
 from stages.query_wording import with_wording
@@ -59,20 +58,17 @@ def analysis(given: dict[str, Any] | None) -> QueryAnalysis | None:
 
 
 def scored_case(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the outcome of the case's scoring in golden form; a refusal is a ``ValueError``."""
+    """Return the outcome of the case's scoring in golden form."""
     given = case["given"]
     weights = given["epistemic_weights"]
-    try:
-        found = score(
-            candidates_table(given["candidates"]),
-            analysis=analysis(given["query_analysis"]),
-            scoring=settings(given["weights"]),
-            reference_time=time(given["reference_time"]),
-            epistemic_weights=None if weights is None else {EpistemicType(key): weights[key] for key in weights},
-            multipliers=given.get("ranking_multipliers"),
-        )
-    except InvalidRequest:
-        return {"error": "ValueError"}
+    found = score(
+        candidates_table(given["candidates"]),
+        analysis=analysis(given["query_analysis"]),
+        scoring=settings(given["weights"]),
+        reference_time=time(given["reference_time"]),
+        epistemic_weights=None if weights is None else {EpistemicType(key): weights[key] for key in weights},
+        multipliers=given.get("ranking_multipliers"),
+    )
     rows = records(found.table)
     return {
         "order": [row["node_id"] for row in rows],

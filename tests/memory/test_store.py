@@ -225,7 +225,7 @@ def test_a_with_block_closes_and_frees_the_lock_whatever_happens(folder, opened)
     ("settings", "argument"),
     [
         ({"scorin": {}}, "scorin"),
-        ({"packing": {"vector_kk": 1}}, "vector_kk"),
+        ({"packing": {"vector_kk": 1}}, "packing.vector_kk"),
         ({"packing": {"graph_max_hops": 4}}, "packing.graph_max_hops"),
         ({"scoring": {"w_semantic": float("nan")}}, "scoring.w_semantic"),
         (5, "settings"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prme_ray.model.enums import EpistemicType, Intent
+from prme_ray.model.enums import EpistemicType, Intent, NodeType
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.settings import ScoringSettings
 from prme_ray.model.tables import SCORED, records
@@ -115,7 +115,10 @@ def test_temporal_questions_prefer_memories_in_the_window():
     [
         ({"multipliers": {"semantic": 2.0}}, "set scoring.fusion='weighted'"),
         ({"epistemic_weights": {EpistemicType.ASSERTED: -0.1}}, "epistemic_weights=-0.1"),
-        ({"scoring": ScoringSettings(node_type_boost={"note": -1.0})}, "node_type_boost=-1.0"),
+        (
+            {"scoring": ScoringSettings().model_copy(update={"node_type_boost": {NodeType.NOTE: -1.0}})},
+            "node_type_boost=-1.0",
+        ),
         ({"scoring": PLAIN_FUSION.model_copy(update={"rrf_k": None})}, "1 to 10000"),
     ],
 )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from prme_ray.model.enums import EpistemicType, SourceType
+from prme_ray.model.enums import EpistemicType, Scope, SourceType
 from prme_ray.model.errors import InvalidSettings
 from prme_ray.model.settings.base import SettingsModel
 from prme_ray.model.settings.packing import PackingSettings
+from prme_ray.model.settings.rerank import ReformulationSettings, RerankSettings
 from prme_ray.model.settings.runtime import EncoderSettings, StorageSettings
 from prme_ray.model.settings.scoring import EPISTEMIC_WEIGHTS, ScoringSettings
 
 __all__ = ["EPISTEMIC_WEIGHTS", "EncoderSettings", "PackingSettings", "ScoringSettings", "Settings", "StorageSettings"]
 
-_Unit = Annotated[float, Field(ge=0, le=1)]
+_Unit = Annotated[float, Field(ge=0, le=1, strict=True)]
+_Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 
 # Left out of the fingerprint: they change where and how fast an answer is made, never the answer.
 # A model file is known by its SHA-256, not by its path.
@@ -42,9 +45,15 @@ class Settings(SettingsModel):
     """Score formulas and weights."""
     packing: PackingSettings = Field(default_factory=PackingSettings)
     """Candidate limits, context stages and packing."""
+    rerank: RerankSettings = Field(default_factory=RerankSettings)
+    """Cross-encoder order of the best candidates."""
+    reformulation: ReformulationSettings = Field(default_factory=ReformulationSettings)
+    """Alternate wordings of a question."""
+    scope_scoring: dict[Scope, ScoringSettings] = Field(default_factory=dict)
+    """Scoring of requests for exactly one scope; an entry is whole and takes nothing from ``scoring``."""
     query_intent_order: Literal["entity_first", "temporal_first"] = "entity_first"
     """Which intents are tried first (RFC §3)."""
-    temporal_languages: tuple[str, ...] = ("en",)
+    temporal_languages: tuple[_Language, ...] = ("en",)
     """Languages dates are parsed in; empty: detect."""
     unverified_confidence_threshold: _Unit = 0.30
     """DEFAULT mode drops unverified memories up to this stored confidence."""
@@ -65,40 +74,45 @@ class Settings(SettingsModel):
     storage: StorageSettings = Field(default_factory=StorageSettings)
     """Files, memory and maintenance."""
 
+    @field_validator("scope_scoring", mode="before")
+    @classmethod
+    def _scope_by_scope(cls, value: Any) -> Any:
+        # Parsed one by one, so that an error names its scope.
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            scope: inner
+            if isinstance(inner, ScoringSettings)
+            else ScoringSettings.parse(inner, at=f"scope_scoring.{scope}")
+            for scope, inner in value.items()
+        }
+
+    @field_validator("disabled_channels")
+    @classmethod
+    def _each_channel_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sorted(set(value)))
+
     @field_validator("confidence_overrides")
     @classmethod
     def _known_cells(cls, value: dict[str, float]) -> dict[str, float]:
-        for key in value:
+        for key, confidence in value.items():
             epistemic, _, source = key.partition(":")
             if epistemic not in list(EpistemicType) or source not in list(SourceType):
                 raise InvalidSettings(
-                    argument="confidence_overrides",
-                    given=key,
+                    argument=f"confidence_overrides.{key}",
+                    given=confidence,
                     allowed="keys such as 'asserted:user_stated' (epistemic type, colon, source type)",
                 )
         return value
 
-    @classmethod
-    def parse(cls, data: dict[str, Any]) -> Settings:
-        """Return settings from a mapping.
-
-        Raises:
-            InvalidSettings: naming the first key that is wrong.
-        """
-        try:
-            return cls.model_validate(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "settings"
-            raise InvalidSettings(argument=where, given=first["input"], allowed=_allowed(first["msg"])) from None
+    def scoring_for(self, scopes: Collection[Scope] | None) -> ScoringSettings:
+        """Return the scoring settings of a request for these scopes; ``None``: all of them."""
+        if scopes is None or len(scopes) != 1:
+            return self.scoring
+        return self.scope_scoring.get(next(iter(scopes)), self.scoring)
 
     def fingerprint(self) -> str:
         """Return 64 hex digits over every setting that can change an answer."""
         payload = self.model_dump(mode="json", exclude=_NOT_IN_FINGERPRINT)
         canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _allowed(message: str) -> str:
-    rest = message.removeprefix("Input should be ")
-    return f"a value that is {rest}" if rest != message else f"another value: {message}"

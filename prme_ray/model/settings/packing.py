@@ -32,7 +32,7 @@ class PackingSettings(SettingsModel):
     """Reader lines carry references ``[m1]``; needs the reader format."""
     token_budget: _Count = 4096
     """Tokens the caller can spend on the context; a request may override it."""
-    tokenizer: str = "cl100k_base"
+    tokenizer: Annotated[str, Field(min_length=1)] = "cl100k_base"
     """tiktoken encoding that counts."""
     min_fidelity: MinFidelity = "reference"
     """Lowest representation a record may be packed at; a request may override it."""
@@ -93,13 +93,13 @@ class PackingSettings(SettingsModel):
     def _exclusive_options(self) -> PackingSettings:
         if self.evidence_projection_top_k and self.evidence_augmentation_top_k:
             raise InvalidSettings(
-                argument="packing.evidence_augmentation_top_k",
+                argument="evidence_augmentation_top_k",
                 given=self.evidence_augmentation_top_k,
                 allowed="0 while evidence_projection_top_k is on: they exclude each other",
             )
         if self.context_citations and self.context_format != "reader":
             raise InvalidSettings(
-                argument="packing.context_citations",
+                argument="context_citations",
                 given=True,
                 allowed=f"False with context_format={self.context_format!r}, or context_format='reader'",
             )

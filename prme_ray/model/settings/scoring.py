@@ -61,11 +61,11 @@ class ScoringSettings(SettingsModel):
     """Recorded in receipts; the path score only breaks ties."""
     recency_lambda: Annotated[float, Field(ge=0)] = 0.02
     """Decay of recency, per day."""
-    temporal_boost: float = 0.15
+    temporal_boost: Annotated[float, Field(ge=0)] = 0.15
     """Weight of temporal affinity on temporal questions."""
-    node_type_boost: dict[NodeType, float] = Field(default_factory=_default_boosts)
-    """Factor a node type; a missing type counts 1."""
-    relevance_floor: float = 0.35
+    node_type_boost: dict[NodeType, Annotated[float, Field(strict=True)]] = Field(default_factory=_default_boosts)
+    """Factor a node type; a missing type counts 1. Negative ones need the weighted formula."""
+    relevance_floor: Annotated[float, Field(ge=0)] = 0.35
     """Weighted: cap where cosine + BM25 is smaller. Fusion: below it no current-update boost. 0 disables."""
     current_update_multiplier: Annotated[float, Field(ge=1, le=2)] = 1.30
     """Boost of the newest memory worded as an update, on current-state questions. 1 disables."""
@@ -104,8 +104,17 @@ class ScoringSettings(SettingsModel):
         total = sum(getattr(self, name) for name in _ADDITIVE)
         if abs(total - 1.0) > _SUM_TOLERANCE:
             raise InvalidSettings(
-                argument="scoring",
+                argument="w_*",
                 given=round(total, 9),
                 allowed=f"additive weights that sum to 1 (±{_SUM_TOLERANCE}): change one of {', '.join(_ADDITIVE)}",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _fused_boosts_are_not_negative(self) -> ScoringSettings:
+        for kind, boost in self.node_type_boost.items():
+            if self.fusion == "rrf" and boost < 0:
+                raise InvalidSettings(
+                    argument=f"node_type_boost.{kind}", given=boost, allowed="0 or more, or fusion='weighted'"
+                )
         return self
