@@ -1,6 +1,6 @@
 """The main job on real text: load a history, ask ten questions, show what an agent would get.
 
-``python -m jobs.demo [--data DIR --conversation NAME] [--store DIR]``
+``python -m jobs.demo [--data DIR --conversation NAME] [--store DIR] [--settings FILE]``
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 from tqdm import tqdm
 
 from jobs.benchmark.locomo import read_conversations, read_questions
-from prme_ray import Answer, Memory
+from prme_ray import Answer, Memory, load_settings
+from prme_ray.model.errors import InvalidSettings
 
 __all__ = ["main"]
 
@@ -48,15 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--conversation", help="conversation of --data; the first one when left out")
     parser.add_argument("--store", type=Path, default=Path("demo-store"), help="folder of the demo's stores")
     parser.add_argument("--budget", type=int, default=_BUDGET, help="token budget of a question")
+    parser.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
     options = parser.parse_args(arguments)
     if options.conversation is not None and options.data is None:
         parser.error("--conversation needs --data")
     try:
+        settings = load_settings(file=options.settings)
         history = _sample() if options.data is None else _locomo(options.data, options.conversation)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, InvalidSettings) as error:
         parser.error(str(error))
     folder = _folder(options.store, history)
-    with Memory.open(folder / "memory") as memory:
+    with Memory.open(folder / "memory", settings=settings) as memory:
         _load(memory, history, folder)
         for number, question in enumerate(history.questions[:_QUESTIONS], 1):
             answer = memory.retrieve(

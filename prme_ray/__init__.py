@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prme_ray.model.nodes import Edge, Event, Node
     from prme_ray.model.response import Bundle, Candidate
     from prme_ray.model.settings import Settings
+    from prme_ray.settings_io import load_settings
     from prme_ray.writing import Stored
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Settings",
     "Stored",
     "errors",
+    "load_settings",
 ]
 __version__ = "0.1.0"
 
@@ -50,6 +52,7 @@ _HOME = {
     "PrmeRayError": "prme_ray.model.errors",
     "Settings": "prme_ray.model.settings",
     "Stored": "prme_ray.writing",
+    "load_settings": "prme_ray.settings_io",
 }
 _NEIGHBOURS = ("actors", "jobs", "stages", "storage")
 

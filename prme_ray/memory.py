@@ -18,8 +18,8 @@ from prme_ray.model.protocols import CrossEncoder, EmbeddingProvider, Reformulat
 from prme_ray.model.settings import ScoringSettings, Settings
 from prme_ray.model.text import check_text
 from prme_ray.model.times import Instant
-from prme_ray.retrieval import Retriever
 from prme_ray.opening import open_parts
+from prme_ray.retrieval import Retriever
 from prme_ray.writing import Stored, Writer
 from storage.records import EntryKind
 from storage.store import Store

@@ -148,7 +148,7 @@ FLOW: tuple[Step | Each, ...] = (
     Step("embedding", generate.embed, ("request",), Place.EMBEDDER, Path.VECTOR, _nothing),
     Step("vector", generate.search_vectors, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, CHANNEL.empty_table),
     Step("lexical", generate.search_text, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, CHANNEL.empty_table),
-    Step("scans", generate.scan_terms, ("plan",), Place.LEXICAL, "LEXICAL_AGG", Scans),
+    Step("scans", generate.scan_terms, ("lexical", "request", "plan"), Place.LEXICAL, "LEXICAL_AGG", Scans),
     Step("graph", generate.traverse, ("request", "plan"), Place.GRAPH, Path.GRAPH, CHANNEL.empty_table),
     Step("pinned", generate.find_pinned, ("request", "plan"), Place.RECORDS, Path.PINNED, CHANNEL.empty_table),
     Step("nodes", generate.hydrate, _CHANNELS, Place.RECORDS),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from prme_ray.model.ordering import ordered
 from prme_ray.model.tables import floats, same_target
 
 __all__ = ["Rows", "by_score", "first_seen", "places", "positions", "relevance"]
 
 Rows = npt.NDArray[np.int64]
 """Row numbers."""
-
-_BEST_FIRST = [("score", "descending"), ("node_id", "ascending")]
 
 
 def positions(values: pa.Array, among: pa.Array) -> Rows:
@@ -71,11 +69,14 @@ def first_seen(columns: Sequence[pa.DictionaryArray], among: pa.Array) -> tuple[
     return encoded.indices.to_numpy().astype(np.int64), positions(encoded.dictionary, among)
 
 
-def by_score(scores: Any, node_ids: pa.Array) -> Rows:
-    """Return the rows best first: highest score, then smallest id (digest section 6.4)."""
-    keys = pa.RecordBatch.from_arrays([pa.array(scores, pa.float64()), node_ids], names=["score", "node_id"])
-    order = pc.sort_indices(keys, sort_keys=_BEST_FIRST)
-    return order.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+def by_score(scores: npt.NDArray[np.float64], ids_at: Callable[[Rows], pa.Array]) -> Rows:
+    """Return the rows best first: highest score, then smallest id (digest section 6.4).
+
+    Args:
+        scores: Shape (n,).
+        ids_at: Returns the ids of some rows; asked only about rows whose scores are equal.
+    """
+    return ordered([-scores], ids_at=lambda rows: ids_at(rows).to_pylist())
 
 
 def relevance(scored: pa.Table) -> npt.NDArray[np.float64]:

@@ -150,7 +150,8 @@ class Inheritance:
         inherited = ~np.isnan(self.decay)
         order = np.arange(len(inherited)) if keep is None else keep
         if always_sort or inherited.any():
-            order = order[by_score(self.scores[order], self._ids(order))]
+            before = order
+            order = before[by_score(self.scores[before], lambda places: self._ids(before[places]))]
         columns = {"node": picked(self._nodes, order)}
         columns |= self._signals(order, inherited[order])
         columns |= self._lineage(kind, order, inherited[order])
@@ -166,11 +167,12 @@ class Inheritance:
     def _signals(self, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
         """Return the columns between the node record and the lineage."""
         new = order >= self._scored.num_rows
-        source = np.where(new, 0, order)
-        columns: dict[str, pa.Array] = {
-            name: pa.array(np.where(new, 0.0, floats(self._scored, name)[source]))
-            for name in ("semantic_score", "lexical_score", "graph_proximity")
-        }
+        added = bool(new.any())
+        source = np.where(new, 0, order) if added else order
+        columns: dict[str, pa.Array] = {}
+        for name in ("semantic_score", "lexical_score", "graph_proximity"):
+            values = floats(self._scored, name)[source]
+            columns[name] = pa.array(np.where(new, 0.0, values) if added else values)
         own_trace = bools(self._scored, "has_own_trace")[source] & ~inherited
         columns |= {
             "paths": pa.array(self.paths[order]),

@@ -55,7 +55,7 @@ def rerank(
     weight = abs(float(prior_weight))
     composite = floats(scored, "composite_score").copy()
     blended = (1.0 - weight) * values + weight * composite[:size]
-    order = by_score(blended, ids)
+    order = by_score(blended, lambda places: ids.take(pa.array(places)))
     rows = np.arange(size)
     steps = append_adjustments(
         column(scored, "adjustments"),
@@ -75,7 +75,7 @@ def rerank(
         composite[:size] = dealt
         steps = append_adjustments(steps, rows, kind=Adjustment.NEURAL_RANK_ASSIGNMENT, coefficients=dealt, sources=ids)
         # Rows that had equal scores still have them: only the id can order them.
-        order = by_score(dealt, ids)
+        order = by_score(dealt, lambda places: ids.take(pa.array(places)))
     reranker = floats(scored, "reranker_score").copy()
     reranker[:size] = values
     table = replace(
@@ -117,7 +117,8 @@ def _anchor_first(scored: pa.Table, order: Rows) -> Rows:
     ordinary = np.flatnonzero(~special & (ints(scored, "path_count") >= _MULTI_PATH))
     if not len(ordinary):
         return order
-    best = ordinary[by_score(floats(scored, "composite_score")[ordinary], column(scored, "node_id").take(ordinary))[0]]
+    ids = column(scored, "node_id").take(pa.array(ordinary))
+    best = ordinary[by_score(floats(scored, "composite_score")[ordinary], lambda rows: ids.take(pa.array(rows)))[0]]
     if best >= len(order):
         return order
     return np.concatenate([[best], order[order != best]])

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from prme_ray.model.enums import Adjustment, code
 from prme_ray.model.errors import InvalidRequest
+from prme_ray.model.ordering import ordered
 from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column, floats, ints, picked, refer
 from stages.current_update import Boost
 from stages.numeric import Floats
@@ -22,7 +22,6 @@ __all__ = ["Scored", "channel_scores", "path_scores", "ranked"]
 
 _STEPS = SCORED.field("adjustments").type
 _NO_STEPS = pa.array([], ADJUSTMENT)
-_BEST_FIRST = [("score", "descending"), ("path", "descending"), ("id", "ascending")]
 _FULL_PATHS = 3.0
 
 
@@ -87,11 +86,7 @@ def ranked(
     """
     rows = candidates.num_rows
     ids = column(candidates, "node_id")
-    keys = pa.RecordBatch.from_arrays(
-        [pa.array(boost.scores), pa.array(path_score), ids], names=["score", "path", "id"]
-    )
-    order = pc.sort_indices(keys, sort_keys=_BEST_FIRST)
-    place = order.to_numpy()
+    place = ordered([-boost.scores, -path_score], ids_at=lambda rows: ids.take(pa.array(rows)).to_pylist())
     origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
     lineages = [_filled(origin.get(field.name), field.type, rows) for field in LINEAGE]
     # Lineages stay in the candidates' order; sorting only turns the references to them.

@@ -1,4 +1,4 @@
-"""The one way to sort answers: numeric keys first, then the id, so that no order is left to chance."""
+"""Sorts rows of an owner: numeric keys first, then the id."""
 
 from __future__ import annotations
 
@@ -8,45 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prme_ray.model import ordering
+
 __all__ = ["ordered"]
 
 
 def ordered(
     rows: npt.NDArray[Any], keys: Sequence[npt.NDArray[Any]], *, ids: Sequence[str], limit: int | None = None
 ) -> npt.NDArray[np.intp]:
-    """Return positions that sort ``rows`` by ``keys`` ascending, then by id (decision 4).
-
-    Ids are read only for rows that tie on every key and could be returned; without ties no string is
-    touched.
+    """Return positions that sort ``rows`` by ``keys`` ascending, then by id; see ``prme_ray.model.ordering``.
 
     Args:
         rows: Indices into ``ids``, shape (n,).
         keys: Numeric keys, the first one decides first; each of shape (n,).
         ids: Id of every row of the owner.
         limit: Return the first ones only; less than 1 returns none. ``None``: all.
-
-    Returns:
-        Positions into ``rows``, none twice.
     """
-    order = np.lexsort(tuple(reversed(keys)))
-    count = len(order) if limit is None else min(max(limit, 0), len(order))
-    if count == 0 or len(order) == 1:
-        return order[:count]
-    equal = np.ones(len(order) - 1, dtype=bool)
-    for key in keys:
-        arranged = key[order]
-        equal &= arranged[1:] == arranged[:-1]
-    # Whoever ties with the last one returned competes for its place.
-    rest = np.flatnonzero(~equal[count - 1 :])
-    reach = count + int(rest[0]) if len(rest) else len(order)
-    order, equal = order[:reach], equal[: reach - 1]
-    if equal.any():
-        tied = np.zeros(reach, dtype=bool)
-        tied[1:] |= equal
-        tied[:-1] |= equal
-        places = np.flatnonzero(tied)
-        group = np.concatenate(([0], np.cumsum(~equal)))[places]
-        members = order[places]
-        names = np.array([ids[row] for row in rows[members].tolist()])
-        order[places] = members[np.lexsort((names, group))]
-    return order[:count]
+    return ordering.ordered(keys, ids_at=lambda places: [ids[row] for row in rows[places].tolist()], limit=limit)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
 from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take, target_of
+from storage.analyzer import query_terms
 from storage.eligibility import Mask, eligible
 from storage.folded import Head
 from storage.graph import OwnerGraph, fold_name
@@ -132,6 +133,10 @@ class OwnerView:
         """Return the best memories by BM25 for the words of ``query``, plain text (RFC-0005 §4.3)."""
         allowed = None if eligible.whole else eligible.rows
         return self._channel(*self._head.lexical.search(query, k=k, allowed=allowed, ids=self._head.memory_ids))
+
+    def has_words_of(self, text: str, *, question: str) -> bool:
+        """Return whether every term of ``text`` is a term of ``question``."""
+        return set(query_terms(question)).issuperset(query_terms(text))
 
     def graph(
         self,

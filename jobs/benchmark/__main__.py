@@ -14,6 +14,8 @@ from typing import Any
 from jobs.benchmark.latency import print_latency, run_latency
 from jobs.benchmark.locomo import read_conversations, read_questions
 from jobs.benchmark.relevance import run_relevance
+from prme_ray import load_settings
+from prme_ray.model.errors import InvalidSettings
 
 _ROW = "{:8} {:12} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}"
 
@@ -33,10 +35,12 @@ def main(arguments: list[str] | None = None) -> int:
     latency.add_argument("--memories", default="600", help="sizes of the owner, such as 600,20000")
     latency.add_argument("--questions", type=int, default=200, help="retrievals measured a size")
     latency.add_argument("--json", type=Path, required=True, help="file for the report")
+    for suite in (relevance, latency):
+        suite.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
     options = parser.parse_args(arguments)
     try:
         report = _relevance(options) if options.suite == "relevance" else _latency(options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, InvalidSettings) as error:
         parser.error(str(error))
     report = {**report, "host": _host()}
     options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -46,12 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _relevance(options: argparse.Namespace) -> dict[str, Any]:
+    settings = load_settings(file=options.settings)
     conversations = read_conversations(options.data, limit=options.limit_conversations)
     questions = read_questions(options.questions, conversations)
     if not questions:
         raise ValueError(f"{options.questions} has no answerable question about these conversations")
     with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
-        report = run_relevance(conversations, questions, budget=options.budget, folder=Path(folder))
+        report = run_relevance(conversations, questions, budget=options.budget, folder=Path(folder), settings=settings)
     names = ("all_evidence_packed", "recall@5", "recall@10", "recall@50", "precision@5", "mrr", "ndcg@10")
     print(_ROW.format("arm", "questions", "n", "packed", "R@5", "R@10", "R@50", "P@5", "MRR", "nDCG@10", "tokens"))
     for arm, found in report["arms"].items():
@@ -63,9 +68,11 @@ def _relevance(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _latency(options: argparse.Namespace) -> dict[str, Any]:
+    # Vectors of questions are not kept: every retrieval pays for its embedding.
+    settings = load_settings(file=options.settings, overrides={"encoder": {"cache_entries": 0}})
     sizes = [int(size) for size in options.memories.split(",")]
     with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
-        report = run_latency(sizes, questions=options.questions, folder=Path(folder))
+        report = run_latency(sizes, questions=options.questions, folder=Path(folder), settings=settings)
     print_latency(report)
     return {"suite": "latency", **report}
 

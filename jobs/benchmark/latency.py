@@ -27,27 +27,26 @@ __all__ = ["print_latency", "run_latency"]
 _WARM_UP = 20
 _SINGLE_STORES = 60
 _BULK = 400
-# Vectors of questions are not kept: every retrieval pays for its embedding.
-_SETTINGS = {"encoder": {"cache_entries": 0}}
 
 
-def run_latency(sizes: Sequence[int], *, questions: int, folder: Path) -> dict[str, Any]:
+def run_latency(sizes: Sequence[int], *, questions: int, folder: Path, settings: Settings) -> dict[str, Any]:
     """Return the report for owners of these sizes.
 
     Args:
         sizes: Memories of the owner.
         questions: Retrievals measured a size.
         folder: Empty folder for the stores.
+        settings: Settings of the stores; without a cache of vectors, or questions cost no embedding.
     """
-    encoder = built_in_encoder()
-    report: dict[str, Any] = {"settings_fingerprint": Settings.parse(_SETTINGS).fingerprint(), "sizes": {}}
+    encoder = built_in_encoder(settings.encoder)
+    report: dict[str, Any] = {"settings_fingerprint": settings.fingerprint(), "sizes": {}}
     report["encoder"] = encoder.model_version
     for size in sizes:
-        with Memory.open(folder / f"memory-{size}", settings=_SETTINGS) as memory:
+        with Memory.open(folder / f"memory-{size}", settings=settings) as memory:
             memory.store_many(tqdm(lines(size), total=size, desc=f"storing {size}", unit="memory"), owner="bench")
             report["sizes"][str(size)] = _retrievals(memory, encoder, questions)
-    with Memory.open(folder / "writes", settings=_SETTINGS) as memory:
-        report["writes"] = _writes(memory, encoder)
+    with Memory.open(folder / "writes", settings=settings) as memory:
+        report["writes"] = _writes(memory, encoder, settings.encoder.workers)
     return report
 
 
@@ -79,14 +78,13 @@ def _retrievals(memory: Memory, encoder: EmbeddingProvider, count: int) -> dict[
     }
 
 
-def _writes(memory: Memory, encoder: EmbeddingProvider) -> dict[str, Any]:
+def _writes(memory: Memory, encoder: EmbeddingProvider, workers: int) -> dict[str, Any]:
     single = list(lines(_SINGLE_STORES, seed=3))
     memory.store(**single[0], owner="single")
     memory.retrieve("warm", owner="single")  # from now on the owner is in memory, and writes must show there
     walls = [_timed(lambda item=item: memory.store(**item, owner="single"))[1] for item in single[1:]]  # type: ignore[misc]
     bulk = list(lines(_BULK, seed=5))
     texts = [item["content"] for item in bulk]
-    workers = Settings().encoder.workers
     with ThreadPoolExecutor(workers) as pool:
         bare = _timed(lambda: list(pool.map(lambda text: encoder.embed([text]), texts)))[1]
     stored = _timed(lambda: memory.store_many(bulk, owner="bulk"))[1]

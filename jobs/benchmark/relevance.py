@@ -1,6 +1,6 @@
 """Suite ``relevance``: does the evidence reach the context? Four arms over one store.
 
-``full`` is the product as it is. The other arms are baselines with the same encoder, line format
+``full`` is the product with the settings given. The other arms are baselines with the same encoder, line format
 and budget: cosine alone, BM25 alone, and plain reciprocal rank fusion of the two (k = 60), each
 packed in rank order.
 """
@@ -30,17 +30,26 @@ _PLAIN_SCORING: dict[str, Any] = {
     "current_update_multiplier": 1.0,
     "node_type_boost": {},
 }
+_PLAIN_PACKING: dict[str, Any] = {
+    "session_context_window": 0,
+    "episode_context_top_k": 0,
+    "evidence_projection_top_k": 0,
+    "evidence_augmentation_top_k": 0,
+    "fold_repeated_text": False,
+}
 _OTHERS = {"vector": ("LEXICAL",), "lexical": ("VECTOR",), "rrf": ()}
 
 
-def arm_settings(arm: str) -> Settings:
-    """Return the settings of an arm; a baseline has every other signal switched off."""
+def arm_settings(arm: str, settings: Settings) -> Settings:
+    """Return the settings of an arm; a baseline keeps files, encoder and lines, every other signal is off."""
     if arm == "full":
-        return Settings()
+        return settings
     return Settings.parse(
         {
             "scoring": _PLAIN_SCORING,
-            "packing": {"session_context_window": 0, "fold_repeated_text": False},
+            "packing": {**settings.packing.model_dump(), **_PLAIN_PACKING},
+            "encoder": settings.encoder,
+            "storage": settings.storage,
             "disabled_channels": ("GRAPH", "PINNED", *_OTHERS[arm]),
             "epistemic_weights": dict.fromkeys(EpistemicType, 1.0),
             "log_retrievals": False,
@@ -54,6 +63,7 @@ def run_relevance(
     *,
     budget: int,
     folder: Path,
+    settings: Settings,
     arms: Sequence[str] = ARMS,
 ) -> dict[str, Any]:
     """Load the conversations, ask the questions in every arm and return the report.
@@ -63,21 +73,22 @@ def run_relevance(
         questions: Questions about them.
         budget: Token budget, the 100 tokens of overhead included.
         folder: Empty folder for the store.
+        settings: Settings of the ``full`` arm; the baselines take encoder, files and lines from them.
         arms: Arms to run.
     """
     turn_of: dict[str, dict[str, str]] = {}
-    with Memory.open(folder / "memory") as memory:
+    with Memory.open(folder / "memory", settings=settings) as memory:
         for conversation in tqdm(conversations, desc="storing", unit="conversation"):
             stored = memory.store_many(conversation.items, owner=conversation.name)
             ids = [receipt.node_id for receipt in stored]
             turn_of[conversation.name] = dict(zip(ids, conversation.turns, strict=True))
     times = {conversation.name: conversation.last_time for conversation in conversations}
-    report: dict[str, Any] = {"settings_fingerprint": Settings().fingerprint(), "encoder": None, "budget": budget}
+    report: dict[str, Any] = {"settings_fingerprint": settings.fingerprint(), "encoder": None, "budget": budget}
     report["arms"] = {}
-    repacker = Repacker(Settings().packing)
+    repacker = Repacker(settings.packing)
     for arm in arms:
         rows: dict[str, list[dict[str, float]]] = {name: [] for name in CATEGORIES.values()}
-        with Memory.open(folder / "memory", settings=arm_settings(arm), read_only=True) as memory:
+        with Memory.open(folder / "memory", settings=arm_settings(arm, settings), read_only=True) as memory:
             for question in tqdm(questions, desc=f"asking {arm}", unit="question"):
                 owner = question.conversation
                 answer = memory.retrieve(question.text, owner=owner, reference_time=times[owner], token_budget=budget)

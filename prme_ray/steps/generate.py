@@ -112,14 +112,22 @@ def search_text(view: OwnerView, request: Request, order: Plan) -> pa.Table:
     return view.lexical(request.query, k=order.lexical_k, eligible=view.eligible(order.filters))
 
 
-def scan_terms(view: OwnerView, order: Plan) -> Scans:
-    """Return keyword hits of count and list questions and hits of each name (digest a §3.7)."""
-    if not order.keywords and not order.names:
+def scan_terms(view: OwnerView, lexical: pa.Table, request: Request, order: Plan) -> Scans:
+    """Return keyword hits of count and list questions and hits of each name (digest a §3.7).
+
+    A name made of the question's own words is not looked up where the text search was not cut: it
+    has found every memory with any of them already, and a scan only adds.
+    """
+    uncut = lexical.num_rows < order.lexical_k
+    names = [
+        name for name in order.names[:_ENTITY_SCANS] if not (uncut and view.has_words_of(name, question=request.query))
+    ]
+    if not order.keywords and not names:
         return Scans()
     eligible = view.eligible(order.filters)
     return Scans(
         keywords=tuple(view.lexical(term, k=_KEYWORD_HITS, eligible=eligible) for term in order.keywords),
-        entities=tuple(view.lexical(name, k=_ENTITY_HITS, eligible=eligible) for name in order.names[:_ENTITY_SCANS]),
+        entities=tuple(view.lexical(name, k=_ENTITY_HITS, eligible=eligible) for name in names),
     )
 
 

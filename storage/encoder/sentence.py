@@ -92,13 +92,14 @@ class SentenceTransformerEncoder:
         self._loaded: _Loaded | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], SentenceTransformerEncoder], tuple[str]]:
-        options = {
-            "device": self._device,
-            "revision": self._revision,
-            "revision_sha256": self._expected,
-            "name": self._name,
-        }
-        return (partial(SentenceTransformerEncoder, **options), (self._model,))
+        build = partial(
+            SentenceTransformerEncoder,
+            device=self._device,
+            revision=self._revision,
+            revision_sha256=self._expected,
+            name=self._name,
+        )
+        return (build, (self._model,))
 
     @property
     def model_name(self) -> str:
@@ -197,7 +198,7 @@ def _prompts(folder: Path) -> tuple[str | None, str | None]:
     path = folder / "config_sentence_transformers.json"
     config = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     prompts: dict[str, str | None] = config.get("prompts") or {}
-    default = prompts.get(config.get("default_prompt_name"))
+    default = prompts.get(config.get("default_prompt_name") or "")
 
     def first(keys: Sequence[str]) -> str | None:
         return next((prompts[key] for key in keys if prompts.get(key) is not None), default)

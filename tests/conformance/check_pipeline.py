@@ -35,6 +35,7 @@ from tests.conformance.tables import node, nodes_table, result, time
 _ACTIVE = ("tentative", "stable", "contested")
 _PROXIMITY = (1.0, 0.7, 0.4)
 _SEEDS = 100
+_RERANK = ("policy", "prior_weight", "top_k")
 _LATER = ("ranking_policy", "receipt_schema_version")
 
 
@@ -52,6 +53,19 @@ class GivenEncoder:
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
         """Return a vector that nobody looks at."""
         return np.ones(1, np.float32)
+
+
+class GivenCrossEncoder:
+    """Scores every text as the case says."""
+
+    name, version = "given", "1"
+
+    def __init__(self, scores: dict[str, float]) -> None:
+        self._scores = scores
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the given score of each text."""
+        return [self._scores[text] for text in texts]
 
 
 class GivenView:
@@ -76,6 +90,10 @@ class GivenView:
         if self._given["vector_failure"] is not None:
             raise ConnectionError("the case's vector backend is down")
         return self._hits(self._given["vector"], "similarity", k, eligible)
+
+    def has_words_of(self, text: str, *, question: str) -> bool:
+        """Return false: the hits of a text are given, and say nothing about other texts."""
+        return False
 
     def lexical(self, query: str, *, k: int, eligible: GivenMask) -> pa.Table:
         """Return the hits given for this very text, in scope, cut at ``k``."""
@@ -161,6 +179,10 @@ class GivenView:
         """Return nothing: the given edges have no type."""
         return {}
 
+    def entity_types(self, names: Sequence[str], *, eligible: GivenMask) -> dict[str, str]:
+        """Return nothing: the given entities say no type."""
+        return {}
+
     def _reached(self, seed: int, hops: int) -> list[tuple[int, float]]:
         """Return each row within ``hops`` edges of a seed, the seed left out, and its proximity."""
         pairs = [(self._row[one], self._row[other]) for one, other in self._given["edges"]]
@@ -192,8 +214,14 @@ def _tools(encoding: str) -> Tools:
 
 def answer(given: dict[str, Any]) -> Answer:
     """Run a case's request through the product's flow."""
+    reranker = given.get("reranker")
     settings = Settings.parse(
-        {"scoring": given["weights"], "packing": given["packing"], "query_intent_order": given["intent_order"]}
+        {
+            "scoring": given["weights"],
+            "packing": given["packing"],
+            "query_intent_order": given["intent_order"],
+            "rerank": {"enabled": True, **{name: reranker[name] for name in _RERANK}} if reranker else {},
+        }
     )
     arguments = {name: value for name, value in given["args"].items() if name != "mode"}
     request = make_request(
@@ -219,6 +247,7 @@ def answer(given: dict[str, Any]) -> Answer:
         },
         view=view,
         encoder=GivenEncoder(),
+        cross_encoder=GivenCrossEncoder(reranker["scores_by_content"]) if reranker else None,
     )
     context = AnswerContext(
         snapshot=0,

