@@ -14,13 +14,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from prme_ray.model.settings import Settings
+from prme_ray.model.settings import NOT_IN_FINGERPRINT, Settings
 from prme_ray.model.settings.walk import Knob, group_of, knobs
 from prme_ray.settings_io import RESERVED, variable_name
 
 __all__ = ["main", "settings_table"]
 
 _OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+
+
+def _left_out() -> list[str]:
+    found: list[str] = []
+    for name, part in NOT_IN_FINGERPRINT.items():
+        found += [name] if part is True else [f"{name}.{inner}" for inner in sorted(part)]
+    return found
+
 
 _INTRODUCTION = f"""\
 # Settings
@@ -34,23 +42,23 @@ changes only what it names.
   The environment is not read.
 * **From outside**: `load_settings(file=..., environ=..., overrides=...)`. The later one wins: file, then
   environment, then overrides. The jobs do this; `--settings FILE` names their file.
-* **File**: TOML or JSON with the names below, one table or object a group.
+* **File**: TOML or JSON with the names below, one table or object a group. TOML has no `null`; where a
+  setting is to be empty, use JSON or the environment.
 * **Environment**: the one name in the table. Text is taken as it is; numbers, `true` and `false`, lists
   and maps are JSON, and `null` is JSON where a setting may be empty. Lists and maps are given whole. An
   empty value is refused: unset the variable to keep the default.
 
-A key, a variable with the prefix `PRME_` or a value that is not known is refused with `InvalidSettings`,
-which names it and the nearest that is. {", ".join(f"`{name}`" for name in RESERVED)} is no setting and is left alone.
+An unknown key, or an unknown variable with the prefix `PRME_`, is refused: the error `InvalidSettings` names
+it and the nearest known one. Left alone, because they are no settings: {", ".join(f"`{name}`" for name in RESERVED)}.
 
 `scope_scoring` gives a scope its own score: a request for exactly that one scope uses its entry, every
 other request uses `scoring`, and the `weights` of a request win over both. An entry is whole: what it
 leaves out is the product default, not the value in `scoring`.
 
-`Settings.fingerprint()` covers every setting that can change an answer. {{ignored}} are left
-out: they change where and how fast an answer is made.
+`Settings.fingerprint()` covers every setting that can change an answer. Left out, because they only change
+where and how fast an answer is made: {", ".join(f"`{name}`" for name in _left_out())}.
 """
 _KINDS = {"boolean": "`true` or `false`", "string": "text", "integer": "whole number", "number": "number"}
-_LEFT_OUT = ("storage", "log_retrievals", "encoder.model_path", "encoder.cache_entries", "encoder.workers")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,8 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def settings_table() -> str:
     """Return the page in Markdown: an introduction, then one table a group."""
-    ignored = ", ".join(f"`{name}`" for name in _LEFT_OUT)
-    parts = [_INTRODUCTION.replace("{ignored}", ignored)]
+    parts = [_INTRODUCTION]
     ordered = sorted(knobs(), key=lambda knob: len(knob.path) > 1)  # single settings first, groups in tree order
     for prefix, members in groupby(ordered, key=lambda knob: knob.path[:-1]):
         parts.append(_group(prefix, list(members)))
@@ -137,7 +144,9 @@ def _code(value: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    # reStructuredText code and cross-references become Markdown code; a bar would end the cell.
+    # References to the specification mean nothing to readers of the page; reStructuredText code
+    # becomes Markdown code; a bar would end the cell.
+    text = re.sub(r" \([^()]*\b(?:decision|digest) [^()]*\)", "", text)
     return re.sub(r"(?::\w+:)?`+([^`]+)`+", r"`\1`", text).replace("|", "\\|")
 
 

@@ -16,6 +16,7 @@ from prme_ray.model.enums import Path, RetrievalMode
 from prme_ray.model.errors import EncoderMismatch
 from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
+from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.text import uuid_of
 from prme_ray.retrieval_log import OP_TYPE, encode_record
 from prme_ray.steps.values import Tools
@@ -64,7 +65,7 @@ class Retriever:
         self._executor = InlineExecutor()
         self._tools = Tools(counter(settings.packing.tokenizer), LineCache())
         self._fingerprint = settings.fingerprint()
-        self._scoring_versions: dict[str, str] = {}
+        self._version = _scoring_version(settings.scoring)
         self._empty = OwnerState(0, dimension=encoder.provider.dimension).view()
 
     def retrieve(self, query: str, *, owner: str, tenant: str, request_id: str | None = None, **options: Any) -> Answer:
@@ -112,7 +113,9 @@ class Retriever:
             owner_known=found is not None,
             owner_memories=int(view.eligible(_VISIBLE[request.mode]).rows.sum()),
             fingerprint=self._fingerprint,
-            scoring_version=self._scoring_version(request),
+            scoring_version=self._version
+            if request.scoring is self._settings.scoring
+            else _scoring_version(request.scoring),
             embedding_mismatch=mismatch,
         )
         return build_answer(
@@ -142,11 +145,8 @@ class Retriever:
         operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)
         return self._store.submit_operation(key, operation)
 
-    def _scoring_version(self, request: Request) -> str:
-        # 12 hex digits over every scoring value in a fixed order (digest a §6.1).
-        text = json.dumps(request.scoring.model_dump(mode="json"), separators=(",", ":"))
-        found = self._scoring_versions.get(text)
-        if found is None:
-            found = hashlib.sha256(text.encode()).hexdigest()[:12]
-            self._scoring_versions[text] = found
-        return found
+
+def _scoring_version(scoring: ScoringSettings) -> str:
+    """Return 12 hex digits over every scoring value in a fixed order (digest a §6.1)."""
+    text = json.dumps(scoring.model_dump(mode="json"), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -76,9 +76,9 @@ def fill(
     full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
     tokens = ladder.tokens.tolist()
     cheapest: list[int] | None = None
-    room = layout.room
-    tried = 0
-    for tried, row in enumerate(order, 1):
+    ahead = layout.extend(order, full, richest) if folding is None and not any(blank) else 0
+    tried, room = ahead, layout.room
+    for tried, row in enumerate(order[ahead:], ahead + 1):
         if blank[row]:
             reasons[row] = "no_text"
         elif folding is not None and row not in required and folding.covered(row):

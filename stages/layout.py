@@ -95,6 +95,30 @@ class Layout:
         self._take_out(row)
         return False
 
+    def extend(self, rows: Sequence[int], lines: Sequence[Line], level: str) -> int:
+        """Add records one after the other while they fit beyond doubt; return how many were added.
+
+        The rest is left to :meth:`add`. This is the same walk with its lookups done once: most of a
+        context is filled while no last line can matter.
+
+        Args:
+            rows: Rows in the order in which they are added.
+            lines: Line of every row, by row.
+            level: Level of the lines.
+        """
+        if self._links:
+            return 0
+        limit = self._available - SLACK
+        sections, packed = self._section_of, self._rows
+        for place, row in enumerate(rows):
+            line, section = lines[row], sections[row]
+            known = section in packed and (self._speakers or not line.speaker)
+            growth = line.tokens if known else self._growth(section, line)
+            if self.total + growth > limit:
+                return place
+            self._enter(row, line, level, growth)
+        return len(rows)
+
     def remove(self, row: int) -> None:
         """Take a record out again. A line saves more tokens than the new last line's break can cost."""
         self._take_out(row)

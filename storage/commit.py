@@ -27,8 +27,11 @@ from storage.records import Admission, Appended, Operation
 
 __all__ = ["GroupCommit"]
 
-_PATIENCE_S = 0.05
-"""Longest time that what nobody waits for is kept back so that it can share a commit."""
+_WRITE_PATIENCE_S = 0.05
+"""Longest time that a write of a bulk load is kept back so that it can share a commit."""
+
+_RECORD_PATIENCE_S = 0.25
+"""The same for a record; longer, because nobody waits for it and a commit costs more than it does."""
 
 _COMPANY = 32
 """So many writes wait for no more: they already cost little each."""
@@ -120,7 +123,7 @@ class GroupCommit:
             WriterFenced: a newer writer took over.
         """
         self._check_process()
-        write = _Write(admission, _due(patient))
+        write = _Write(admission, _due(_WRITE_PATIENCE_S if patient else 0.0))
         with self._work:
             self._await_place(self._writes)
             self._writes.append(write)
@@ -138,7 +141,7 @@ class GroupCommit:
         Raises:
             StoreBusy, StoreClosed, WriteFailed, WriterFenced: as :meth:`submit`, only with ``wait``.
         """
-        record = _Record(operation, _due(not wait))
+        record = _Record(operation, _due(0.0 if wait else _RECORD_PATIENCE_S))
         try:
             self._check_process()
             with self._work:
@@ -311,8 +314,8 @@ class GroupCommit:
             _report.warning("operation records are being lost: %s", error)
 
 
-def _due(patient: bool) -> float:
-    return time.monotonic() + (_PATIENCE_S if patient else 0.0)
+def _due(patience_s: float) -> float:
+    return time.monotonic() + patience_s
 
 
 def _resolve(write: _Write, result: Appended) -> None:

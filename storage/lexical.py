@@ -41,6 +41,8 @@ def _schema() -> Any:
 
 _SCHEMA = _schema()
 _FETCH_ALL = 0.5
+_SPARE = 64
+"""Hits fetched beyond those wanted: short texts often tie at the cut, and a second search costs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Lexical:
             return np.empty(0, np.int64), np.empty(0, np.float64)
         wanted = _any_of(terms)
         # A cut near the end of the index costs more than fetching the rest too.
-        limit = k + 1 if k < _FETCH_ALL * self.documents else self.documents
+        limit = k + min(k, _SPARE) if k < _FETCH_ALL * self.documents else self.documents
         while True:
             limit = min(limit, self.documents)
             rows, scores, lowest = self._fetch(wanted, limit)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
-from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, take, target_of
+from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, referring, take, target_of
 from storage.analyzer import query_terms
 from storage.eligibility import Mask, eligible
 from storage.folded import Head
@@ -268,7 +268,7 @@ class OwnerView:
     def _channel(self, rows: npt.NDArray[np.int64], signals: npt.NDArray[np.float64]) -> pa.Table:
         ids = self.nodes.column("node_id")
         target = ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()
-        return channel(pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), target, safe=False), signals)
+        return channel(referring(rows, target), signals)
 
 
 def _pin_groups(head: Head) -> tuple[npt.NDArray[np.int64], ...]:

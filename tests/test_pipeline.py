@@ -2,7 +2,7 @@
 
 import pytest
 
-from prme_ray.pipeline import FLOW, Step, check_flow
+from prme_ray.pipeline import FLOW, Each, Step, check_flow
 from tests.conformance.check_pipeline import answer
 from tests.stages.pool import uid
 
@@ -54,3 +54,30 @@ def test_a_step_needs_what_an_earlier_step_makes_and_a_name_of_its_own():
         check_flow((Step("packed", dict, ("tea",)),))
     with pytest.raises(ValueError, match="two steps are named 'analysis'"):
         check_flow((*FLOW, FLOW[0]))
+
+
+ITEM = Step("double", dict, ("item",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"items": "tea"}, "'all' needs 'tea'"),
+        ({"item": "request"}, "item of 'all' is named 'request'"),
+        ({"steps": (Step("double", dict, ("cup",)),)}, "'double' needs 'cup'"),
+        ({"steps": (ITEM, ITEM)}, "two steps are named 'double'"),
+        ({"result": "triple"}, "result of 'all' is 'triple'"),
+        ({"name": "request"}, "two steps are named 'request'"),
+    ],
+)
+def test_a_flow_for_every_item_is_checked_too(changes, message):
+    each = {"name": "all", "items": "request", "item": "item", "steps": (ITEM,), "result": "double"}
+    check_flow((Each(**each),))
+    with pytest.raises(ValueError, match=message):
+        check_flow((Each(**each | changes),))
+
+
+def test_what_the_flow_of_an_item_makes_is_its_own():
+    each = Each("all", items="request", item="item", steps=(ITEM,), result="double")
+    with pytest.raises(ValueError, match="'after' needs 'double'"):
+        check_flow((each, Step("after", dict, ("double",))))

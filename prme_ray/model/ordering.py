@@ -30,7 +30,7 @@ def ordered(
     Returns:
         Positions, none twice.
     """
-    order = np.lexsort(tuple(reversed(keys)))
+    order = _presorted(keys)
     count = len(order) if limit is None else min(max(limit, 0), len(order))
     if count == 0 or len(order) == 1:
         return order[:count]
@@ -49,6 +49,15 @@ def ordered(
         places = np.flatnonzero(tied)
         group = np.concatenate(([0], np.cumsum(~equal)))[places]
         members = order[places]
-        names = np.array(ids_at(members))
-        order[places] = members[np.lexsort((names, group))]
+        # Python sorts strings many times faster than NumPy does.
+        names = ids_at(members)
+        by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+        order[places] = members[by_name[np.argsort(group[by_name], kind="stable")]]
     return order[:count]
+
+
+def _presorted(keys: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+    """Return the order by the keys alone; channels often answer in order already."""
+    if len(keys) == 1 and bool((keys[0][1:] >= keys[0][:-1]).all()):
+        return np.arange(len(keys[0]))
+    return np.lexsort(tuple(reversed(keys)))

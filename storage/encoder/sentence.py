@@ -1,7 +1,9 @@
 """Any sentence-transformers model as an encoder, on the CPU or an accelerator (extra ``torch``).
 
 One text is one inference: padding and the kernels chosen for a batch change components of a vector,
-so a vector would depend on its neighbours (digest b §7.5).
+so a vector would depend on its neighbours (digest b §7.5). On the CPU an inference runs on one core:
+shared among cores the sums are added in another order, and a vector would depend on how many the
+process was given.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
@@ -30,8 +33,10 @@ _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 _QUERY_PROMPTS = ("query",)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
-# One for the process: transformers sets module-wide state while it builds a model.
+# Both for the process: transformers sets module-wide state while it builds a model, the number of
+# cores is torch's for all threads, and a tokenizer's truncation must not be set by two at once.
 _load_lock = threading.Lock()
+_turn = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class SentenceTransformerEncoder:
     Construction imports and reads nothing. The model is loaded when its version, its dimension or a
     vector is first asked for, and again after a load that failed. Texts are cut at the model's own
     maximum length. Questions and documents get the prompts that the model's files name for them.
-    Safe to call from many threads, which take turns text by text. Pickles as its arguments.
+    Safe to call from many threads, which take turns text by text: more throughput needs more
+    processes. Pickles as its arguments.
 
     Equal text gives equal bytes on the same machine, device and libraries; between a CPU and a GPU
     the last bits differ, and the identity stays the same.
@@ -88,7 +94,6 @@ class SentenceTransformerEncoder:
         self._revision = revision
         self._expected = None if revision_sha256 is None else revision_sha256.lower()
         self._name = name or PurePath(model).name or model
-        self._turn = threading.Lock()
         self._loaded: _Loaded | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], SentenceTransformerEncoder], tuple[str]]:
@@ -130,8 +135,7 @@ class SentenceTransformerEncoder:
         return self._vector(self._ready().query, text)
 
     def _vector(self, encode: Callable[[list[str]], Any], text: str) -> NDArray[np.float32]:
-        # In turn: a tokenizer's truncation is state that two threads must not set at once.
-        with self._turn:
+        with _turn, _one_core():
             return _unit(encode([text]))
 
     def _ready(self) -> _Loaded:
@@ -167,7 +171,8 @@ class SentenceTransformerEncoder:
         # Both exist since release 5 and differ from encode only for models that route by task.
         encode_document = partial(getattr(model, "encode_document", model.encode), prompt=document, **options)
         encode_query = partial(getattr(model, "encode_query", model.encode), prompt=query, **options)
-        return _Loaded(encode_document, encode_query, version, len(_unit(encode_document(["a"]))))
+        dimension = len(encode_document(["a"])[0])
+        return _Loaded(encode_document, encode_query, version, dimension)
 
 
 def recipe_version(digests: Mapping[str, str], *, max_tokens: float | None) -> str:
@@ -191,6 +196,18 @@ def _sentence_transformer() -> Any:
             allowed=f"an encoder whose packages are installed ({error}): run `pip install prme-ray[torch]`",
         ) from error
     return SentenceTransformer
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _prompts(folder: Path) -> tuple[str | None, str | None]:

@@ -94,7 +94,9 @@ def test_differences():
     assert difference({"a": 1.0}, {"a": 1.0 + 2e-12}) is not None
     assert difference({"a": True}, {"a": 1}) is None
     assert difference({"a": float("nan")}, {"a": 1.0}) is not None
-    assert difference({"levels": {"x": "full", "y": "full"}}, {"levels": {"x": "full"}}) == ".levels: ['y'] not expected"
+    assert (
+        difference({"levels": {"x": "full", "y": "full"}}, {"levels": {"x": "full"}}) == ".levels: ['y'] not expected"
+    )
     assert difference([1, 2], [1]) == ": 2 items, expected 1"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from prme_ray.model.errors import InvalidSettings
 from prme_ray.retrieval_log import decode_record
-from storage.records import OwnerKey
+from tests.memory.test_retrieve import operations
 from tests.memory.tools import OWNER, WordEncoder, same_request
 
 WORDS_ONLY = {"disabled_channels": ["VECTOR"]}
@@ -49,7 +49,7 @@ def contents(answer):
 
 
 def test_what_only_an_alternate_finds_is_added_and_counted(ask):
-    plain = ask(WORDS_ONLY)
+    plain = ask(WORDS_ONLY, scope="personal")
     assert contents(plain) == {TEXTS[3]}
     assert plain.metadata.alternate_queries == []
     answer = ask(WORDS_ONLY | on(), scope="personal")
@@ -122,9 +122,9 @@ def test_the_record_of_the_request_holds_the_alternates(opened):
     memory = opened(settings=on(), reformulate=reformulate)
     memory.store(TEXTS[0], owner=OWNER)
     memory.retrieve("the feline", owner=OWNER)
-    memory.store(TEXTS[1], owner=OWNER)  # the record shares its commit
-    (operation,) = memory._store.operations(OwnerKey("default", OWNER))
-    assert decode_record(operation.payload)["alternate_queries"] == ["black cat", "rain"]
+    memory.close()
+    (row,) = operations(opened())
+    assert decode_record(row.payload)["alternate_queries"] == ["black cat", "rain"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from prme_ray.model.errors import EncoderRejected, InvalidSettings
 from prme_ray.retrieval_log import decode_record
-from storage.records import OwnerKey
+from tests.memory.test_retrieve import operations
 from tests.memory.tools import OWNER, same_request
 
 TEXTS = ["Tea is hot tea.", "Ana drinks tea.", "Ana likes rain in Lisbon.", "A cat sleeps.", "Coffee at noon."]
@@ -91,9 +91,9 @@ def test_the_record_of_the_request_names_the_model(opened):
     memory = opened(settings=ON, cross_encoder=WordOverlap())
     memory.store(TEXTS[0], owner=OWNER)
     answer = memory.retrieve(QUESTION, owner=OWNER)
-    memory.store(TEXTS[1], owner=OWNER)  # the record shares its commit
-    (operation,) = memory._store.operations(OwnerKey("default", OWNER))
-    record = decode_record(operation.payload)
+    memory.close()
+    (row,) = operations(opened())
+    record = decode_record(row.payload)
     assert record["reranker"] == "overlap@2"
     assert record["scores"] == {candidate.node_id: candidate.score for candidate in answer.results}
 

@@ -4,18 +4,18 @@ The arithmetic is digest b §3.4, written here in plain Python: what an auditor 
 """
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from prme_ray.model.enums import Adjustment, member
 from prme_ray.model.settings import PackingSettings
-from prme_ray.model.tables import records, texts
+from prme_ray.model.tables import LINEAGE, records, texts
 from stages.expand_episode import expand_episode
 from stages.expand_evidence import expand_evidence
 from stages.expand_session import expand_session
 from stages.rerank import rerank
 from tests.conformance.tables import candidates_table, nodes_table
-from tests.properties.pools import FORMULAS, QUESTIONS, candidates, memories, scored, windows
+from tests.properties.pools import FORMULAS, QUESTIONS, by_id, candidates, memories, scored, windows
 
 _NEURAL = [0.0, 0.125, 0.7, 0.7, 1.0]
 
@@ -64,6 +64,20 @@ def replayed(row, scoring, applied):
     return score
 
 
+def check_sources(before, after):
+    """Check that what a context stage gave is a share of the score, and the lineage, of the memory it names."""
+    for node_id, row in after.items():
+        if node_id in before and row["adjustments"] == before[node_id]["adjustments"]:
+            assert row["composite_score"] == before[node_id]["composite_score"]
+            continue
+        *steps, last = row["adjustments"]
+        source = before[last["source_node_id"]]
+        assert row["composite_score"] == source["composite_score"] * last["coefficient"]
+        assert steps == source["adjustments"]
+        assert not row["has_own_trace"]
+        assert [row[name] for name in LINEAGE.names] == [source[name] for name in LINEAGE.names]
+
+
 @pytest.mark.parametrize("scoring", FORMULAS.values(), ids=FORMULAS)
 @settings(max_examples=60)
 @given(
@@ -89,32 +103,40 @@ def test_every_score_is_what_its_lineage_says(scoring, pool, question, policy, k
     )
     # Half of each conversation is known already, the other half is brought in.
     known = table.slice(0, (table.num_rows + 1) // 2)
-    table = expand_session(known, windows(table), packing=packing).table
-    table = expand_episode("soup Anna", table, packing=packing).table
-    table = expand_evidence(table, nodes_table(sources), packing=packing).table
-    rows = records(table)
+    stages = [
+        lambda before: expand_session(before, windows(table), packing=packing).table,
+        lambda before: expand_episode("soup Anna", before, packing=packing).table,
+        lambda before: expand_evidence(before, nodes_table(sources), packing=packing).table,
+    ]
+    after = known
+    for stage in stages:
+        before, after = after, stage(after)
+        check_sources(by_id(before), by_id(after))
+    rows = records(after)
     assert [replayed(row, scoring, found.applied) for row in rows] == [row["composite_score"] for row in rows]
     for row in rows:
         assert row["base_node_id"] == row["node_id"] or not row["has_own_trace"]
 
 
-def test_the_pools_reach_every_kind_of_step():
+def kinds_of(pool, sources):
+    """Return the kinds of step that a pool comes to with every stage on."""
+    table = scored(candidates_table(pool), "Where does Anna live now?").table
+    neural = dict.fromkeys(texts(table, "node_id"), 0.5)
+    table = rerank(table, neural, policy="score_envelope", prior_weight=0.3, top_k=len(neural))
+    packing = PackingSettings(episode_context_top_k=2)
+    table = expand_session(table.slice(0, 3), windows(table), packing=packing).table
+    table = expand_episode("soup Anna", table, packing=packing).table
+    found = set()
+    for kind in ("projection", "augmentation"):
+        packing = PackingSettings(**{f"evidence_{kind}_top_k": 3})
+        rows = records(expand_evidence(table, nodes_table(sources), packing=packing).table)
+        found.update(member(Adjustment, step["kind"]) for row in rows for step in row["adjustments"])
+    return found
+
+
+@pytest.mark.parametrize("kind", list(Adjustment))
+def test_the_pools_reach_every_kind_of_step(kind):
     """The property above is worth what its pools reach."""
-    reached = set()
-
-    @settings(max_examples=40, derandomize=True, database=None, phases=[Phase.generate])
-    @given(candidates(8), memories(2))
-    def look(pool, sources):
-        table = scored(candidates_table(pool), "Where does Anna live now?").table
-        neural = dict.fromkeys(texts(table, "node_id"), 0.5)
-        table = rerank(table, neural, policy="score_envelope", prior_weight=0.3, top_k=len(neural))
-        packing = PackingSettings(episode_context_top_k=2)
-        table = expand_session(table.slice(0, 3), windows(table), packing=packing).table
-        table = expand_episode("soup Anna", table, packing=packing).table
-        for kind in ("projection", "augmentation"):
-            packing = PackingSettings(**{f"evidence_{kind}_top_k": 3})
-            rows = records(expand_evidence(table, nodes_table(sources), packing=packing).table)
-            reached.update(member(Adjustment, step["kind"]) for row in rows for step in row["adjustments"])
-
-    look()
-    assert reached == set(Adjustment)
+    pools = st.tuples(candidates(10), memories(3))
+    quick = settings(max_examples=1000, phases=[Phase.generate], database=None)
+    find(pools, lambda drawn: kind in kinds_of(*drawn), settings=quick)

@@ -98,17 +98,14 @@ def test_score(scoring, pool, question, data):
     assert (found.current_state, found.applied) == (expected.current_state, expected.applied)
 
 
-@few
-@given(candidates(), memories(12), st.data())
+@settings(max_examples=60)
+@given(candidates(6), memories(10), st.data())
 def test_expand_session(pool, others, data):
     ranked = scored(candidates_table(pool)).table
-    triggers = st.sampled_from(texts(ranked, "node_id") or [name(0)])
-    offers = [
-        (node["id"], trigger, offset)
-        for node in others
-        # A memory is a trigger's neighbour once.
-        for trigger, offset in data.draw(st.dictionaries(triggers, st.integers(-2, 2), max_size=2)).items()
-    ]
+    # A memory is a trigger's neighbour once, and may be the neighbour of several.
+    pairs = [(node["id"], trigger) for node in others for trigger in texts(ranked, "node_id")]
+    chosen = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=16) if pairs else st.just([]))
+    offers = [(*pair, data.draw(st.integers(-2, 2))) for pair in chosen]
 
     def run(nodes, order):
         ids = texts(nodes, "node_id")

@@ -114,7 +114,7 @@ def test_patience_ends(start):
 
 
 def test_a_crowd_a_flush_and_a_close_end_patience(monkeypatch, readers, start):
-    monkeypatch.setattr("storage.commit._PATIENCE_S", 3600.0)
+    monkeypatch.setattr("storage.commit._RECORD_PATIENCE_S", 3600.0)
     committer = start()
     crowd = [committer.submit(admission(event(f"a{number:02d}")), patient=True) for number in range(_COMPANY)]
     wait(crowd, WAIT_S)

@@ -131,6 +131,18 @@ class TestWithTheModel:
             answers = list(threads.map(lambda text: encoder.embed([text])[0].tobytes(), TEXTS * 3))
         assert answers == alone * 3
 
+    def test_bytes_do_not_depend_on_the_cores_of_the_process(self, encoder, alone):
+        import torch
+
+        before = torch.get_num_threads()
+        try:
+            for cores in (1, 2, 3):
+                torch.set_num_threads(cores)
+                assert [vector.tobytes() for vector in encoder.embed(TEXTS)] == alone
+                assert torch.get_num_threads() == cores
+        finally:
+            torch.set_num_threads(before)
+
     def test_one_text_is_one_inference(self, encoder, monkeypatch):
         seen = []
         model = encoder._ready().document.func.__self__

@@ -266,3 +266,11 @@ def test_readers_beside_a_writer_see_whole_views():
         reader.join()
     assert failures == []
     assert len(state.view()) == 60
+
+
+def test_an_older_view_knows_no_later_type():
+    state = state_of(entity(1, "Ada", metadata={"entity_type": "cat"}, confidence=0.5))
+    older = state.view()
+    state.apply([entity(2, "ADA", metadata={"entity_type": "person"}, confidence=0.9)])
+    found = [view.entity_types(["ada", "Ben"], eligible=view.eligible(ALL)) for view in (older, state.view())]
+    assert found == [{"ada": "cat"}, {"ada": "person"}]

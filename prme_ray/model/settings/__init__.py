@@ -17,14 +17,22 @@ from prme_ray.model.settings.rerank import ReformulationSettings, RerankSettings
 from prme_ray.model.settings.runtime import EncoderSettings, StorageSettings
 from prme_ray.model.settings.scoring import EPISTEMIC_WEIGHTS, ScoringSettings
 
-__all__ = ["EPISTEMIC_WEIGHTS", "EncoderSettings", "PackingSettings", "ScoringSettings", "Settings", "StorageSettings"]
+__all__ = [
+    "EPISTEMIC_WEIGHTS",
+    "NOT_IN_FINGERPRINT",
+    "EncoderSettings",
+    "PackingSettings",
+    "ScoringSettings",
+    "Settings",
+    "StorageSettings",
+]
 
 _Unit = Annotated[float, Field(ge=0, le=1, strict=True)]
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 
 # Left out of the fingerprint: they change where and how fast an answer is made, never the answer.
 # A model file is known by its SHA-256, not by its path.
-_NOT_IN_FINGERPRINT: dict[str, Any] = {
+NOT_IN_FINGERPRINT: dict[str, Any] = {
     "storage": True,
     "log_retrievals": True,
     "encoder": {"model_path", "cache_entries", "workers"},
@@ -113,6 +121,6 @@ class Settings(SettingsModel):
 
     def fingerprint(self) -> str:
         """Return 64 hex digits over every setting that can change an answer."""
-        payload = self.model_dump(mode="json", exclude=_NOT_IN_FINGERPRINT)
+        payload = self.model_dump(mode="json", exclude=NOT_IN_FINGERPRINT)
         canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
