@@ -48,8 +48,8 @@ _KEPT_LINES = 20_000
 _LONGEST_KEPT = 4_000
 
 
-def _solid(line: str) -> bool:
-    return line != "" and not line[0].isspace()
+# A line behind the first that is empty or starts with white space.
+_SOFT_LINE = re.compile(r"\n(?:\s|\Z)")
 
 
 class TiktokenCounter:
@@ -66,7 +66,8 @@ class TiktokenCounter:
         self.longest_token = max(len(token) for token in encoding.token_byte_values())
         self._encode = encoding.encode_ordinary
         self._adds_up = name in _ADDS_UP_BY_LINE
-        self._lines: dict[str, int] = {}
+        self._last: dict[str, int] = {}
+        self._broken: dict[str, int] = {}  # line -> tokens of the line and its break
 
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``; markup of special tokens is ordinary text.
@@ -75,20 +76,23 @@ class TiktokenCounter:
             InvalidRequest: a run of 100,000 or more white-space characters with a line break in it
                 (packed lines never hold one).
         """
-        if self._adds_up and "\n" in text and len(text) < _LONG_RUN:
-            lines = text.split("\n")
-            if all(map(_solid, lines[1:])):
-                return sum(map(self._line, [line + "\n" for line in lines[:-1]])) + self._line(lines[-1])
-        return self._whole(text)
+        if not self._adds_up or "\n" not in text or len(text) >= _LONG_RUN or _SOFT_LINE.search(text):
+            return self._whole(text)
+        lines = text.split("\n")
+        last = self._kept(self._last, lines.pop(), "")
+        try:
+            return sum(map(self._broken.__getitem__, lines)) + last
+        except KeyError:
+            return sum([self._kept(self._broken, line, "\n") for line in lines]) + last
 
-    def _line(self, line: str) -> int:
-        found = self._lines.get(line)
+    def _kept(self, counts: dict[str, int], line: str, ending: str) -> int:
+        found = counts.get(line)
         if found is None:
-            found = self._whole(line)
+            found = self._whole(line + ending)
             if len(line) <= _LONGEST_KEPT:
-                if len(self._lines) >= _KEPT_LINES:
-                    self._lines = {}
-                self._lines[line] = found
+                if len(counts) >= _KEPT_LINES:
+                    counts.clear()
+                counts[line] = found
         return found
 
     def _whole(self, text: str) -> int:

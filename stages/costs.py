@@ -11,17 +11,17 @@ from collections.abc import MutableMapping, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from prme_ray.model.protocols import TokenCounter
 from prme_ray.model.settings import PackingSettings
 from prme_ray.model.tables import texts, times
-from stages.line_cache import Line, LineCache
+from stages.line_cache import LineCache
+from stages.lines import KnownLines, Line, Lines
 from stages.render import record_line
 from stages.render_record import TEXT_LEVELS, Record, read
 
-__all__ = ["CachedLines", "Line", "LineCache", "LineCosts"]
+__all__ = ["CachedLines", "LineCosts"]
 
 _NEVER = 1 << 40
 """Tokens of a line that no budget holds."""
@@ -30,7 +30,7 @@ _NEVER = 1 << 40
 class LineCosts(Protocol):
     """Answers what lines look like and what text costs."""
 
-    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> list[Line]:
+    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> Lines:
         """Return every row's line at a level, in row order."""
         ...
 
@@ -62,7 +62,7 @@ class CachedLines:
         self._longest_text = counter.longest_token * packing.token_budget
         self.count = counter.count
 
-    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> list[Line]:
+    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> Lines:
         """Return every row's line at a level, in row order.
 
         Args:
@@ -73,22 +73,22 @@ class CachedLines:
         variant = f"{self._format}\0{level}\0{self._counter.name}\0{self._owner}"
         if references is None and isinstance(self._cache, LineCache):
             return self._by_row(self._cache, table, variant, level)
-        return self._by_key(table, variant, level, references)
+        return Lines.of(self._by_key(table, variant, level, references))
 
-    def _by_row(self, cache: LineCache, table: pa.Table, variant: str, level: str) -> list[Line]:
+    def _by_row(self, cache: LineCache, table: pa.Table, variant: str, level: str) -> Lines:
         facts, rows = cache.known.of(table)
         known = facts.lines.get(variant)
         if known is None:
-            known = facts.lines[variant] = [None] * len(facts.target)
-        lines = list(map(known.__getitem__, rows.tolist()))
-        if None in lines:
-            missing = np.flatnonzero([line is None for line in lines])
+            known = facts.lines[variant] = KnownLines(len(facts.target))
+        missing = known.missing(rows)
+        if len(missing):
             found = self._by_key(table.take(pa.array(missing)), variant, level, None)
-            for place, line in zip(missing.tolist(), found, strict=True):
-                lines[place] = line
-                if line.tokens != _NEVER:  # which texts are too long depends on the request's budget
-                    known[rows[place]] = line
-        return lines
+            if any(line.tokens == _NEVER for line in found):
+                # Which texts are too long depends on the request's budget.
+                return Lines.of(self._by_key(table, variant, level, None))
+            for row, line in zip(rows[missing].tolist(), found, strict=True):
+                known.put(row, line)
+        return known.at(rows)
 
     def _by_key(self, table: pa.Table, variant: str, level: str, references: Sequence[str] | None) -> list[Line]:
         ids, versions = texts(table, "node_id"), times(table, "updated_at").tolist()

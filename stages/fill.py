@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
-from stages.costs import Line, LineCosts
+from stages.costs import LineCosts
 from stages.fold import Folding
 from stages.layout import Layout
+from stages.lines import Lines
 
 __all__ = ["Ladder", "fill"]
-
-_TOKENS, _BLANK = attrgetter("tokens"), attrgetter("blank")
 
 
 class Ladder:
@@ -23,8 +21,6 @@ class Ladder:
     Attributes:
         levels: Allowed levels, richest first.
         full: Lines at the richest level.
-        tokens: Their tokens, shape (n,).
-        blank: Whether a row's content is blank, shape (n,).
     """
 
     def __init__(
@@ -32,12 +28,10 @@ class Ladder:
     ) -> None:
         self._table, self._costs, self._references = table, costs, references
         self.levels = levels
-        self._lines: dict[str, list[Line]] = {}
+        self._lines: dict[str, Lines] = {}
         self.full = self.lines(levels[0])
-        self.tokens = np.fromiter(map(_TOKENS, self.full), np.int64, len(self.full))
-        self.blank = np.fromiter(map(_BLANK, self.full), np.bool_, len(self.full))
 
-    def lines(self, level: str) -> list[Line]:
+    def lines(self, level: str) -> Lines:
         """Return every row's line at a level."""
         if level not in self._lines:
             self._lines[level] = self._costs.lines(self._table, level=level, references=self._references)
@@ -45,9 +39,9 @@ class Ladder:
 
     def cheapest_from(self, order: list[int]) -> list[int]:
         """Return, for each place of the order, the fewest tokens any record from there on can cost."""
-        least = self.tokens
+        least = self.full.tokens
         for level in self.levels[1:]:
-            least = np.minimum(least, np.array([line.tokens for line in self.lines(level)], np.int64))
+            least = np.minimum(least, self.lines(level).tokens)
         return np.minimum.accumulate(least[order][::-1])[::-1].tolist()  # type: ignore[no-any-return]
 
 
@@ -74,7 +68,7 @@ def fill(
     """
     reasons: dict[int, str] = {}
     full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
-    tokens = ladder.tokens.tolist()
+    tokens = full.tokens.tolist()
     cheapest: list[int] | None = None
     ahead = layout.extend(order, full, richest) if folding is None and not any(blank) else 0
     tried, room = ahead, layout.room

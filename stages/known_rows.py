@@ -8,7 +8,6 @@ string, the place of its id in order, its line) can be looked up by row number, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from prme_ray.model.tables import column, same_target
+from stages.lines import KnownLines
 
 __all__ = ["KnownRows", "RowFacts", "packed_ids"]
 
@@ -30,12 +30,12 @@ class RowFacts:
 
     Attributes:
         target: The memories; held so that their address stays theirs.
-        lines: Variant of a line -> line of each row, ``None`` where it is not rendered yet.
+        lines: Variant of a line -> the lines rendered so far.
     """
 
     def __init__(self, target: pa.StructArray) -> None:
         self.target = target
-        self.lines: dict[str, list[Any]] = {}
+        self.lines: dict[str, KnownLines] = {}
         self._ids: list[str] | None = None
         self._ranks: npt.NDArray[np.int64] | None = None
         self._packed_ids: npt.NDArray[np.void] | None = None

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from prme_ray.model.settings.packing import ContextFormat
-from stages.costs import Line, LineCosts
+from stages.costs import LineCosts
+from stages.lines import Line, Lines
 from stages.render import assemble, header, label
 
 __all__ = ["SLACK", "Layout"]
@@ -95,7 +96,7 @@ class Layout:
         self._take_out(row)
         return False
 
-    def extend(self, rows: Sequence[int], lines: Sequence[Line], level: str) -> int:
+    def extend(self, rows: Sequence[int], lines: Lines, level: str) -> int:
         """Add records one after the other while they fit beyond doubt; return how many were added.
 
         The rest is left to :meth:`add`. This is the same walk with its lookups done once: most of a

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from stages.known_rows import KnownRows
+from stages.lines import Line
 
-__all__ = ["Line", "LineCache"]
-
-
-class Line(NamedTuple):
-    """One rendered record.
-
-    Attributes:
-        text: The line, without its line break.
-        tokens: Tokens of the line with its line break.
-        last: Tokens of the line without one, as it stands at the end of a context.
-        speaker: It shows a reader speaker.
-        blank: The memory's content is blank after trimming.
-    """
-
-    text: str
-    tokens: int
-    last: int
-    speaker: bool
-    blank: bool
+__all__ = ["LineCache"]
 
 
 class LineCache(dict[Any, Line]):

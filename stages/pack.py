@@ -105,14 +105,14 @@ def pack(
     links = _session_links(table, ids) if packing.session_context_packing else {}
 
     tiers = tier_codes(table, triggers={row: trigger for row, (trigger, _) in links.items()})
-    blank = ladder.blank if levels[-1] in TEXT_LEVELS else np.zeros(len(ids), np.bool_)
+    blank = ladder.full.blank if levels[-1] in TEXT_LEVELS else np.zeros(len(ids), np.bool_)
     first = [ids.index(node_id) for node_id in dict.fromkeys(required)]
     tiers[first] = REQUIRED
     order = priority_order(
         table,
         tiers=tiers,
         ordering=packing.multipath_ordering,
-        tokens=ladder.tokens,
+        tokens=ladder.full.tokens,
         packable=~blank,
         id_rank=id_rank,
     ).tolist()
@@ -178,9 +178,10 @@ def _checked(layout: Layout, costs: LineCosts, available: int) -> tuple[str, int
 def _first_of_each(selected: pa.Table, known: KnownRows) -> tuple[pa.Table, npt.NDArray[np.int32], RowFacts]:
     """Return the first row of each id, and where the facts about each row are."""
     facts, rows = known.of(selected)
-    firsts = np.unique(facts.ranks[rows], return_index=True)[1]
-    if len(firsts) == len(rows):
+    ranks = facts.ranks[rows]
+    if not len(rows) or np.bincount(ranks).max() == 1:
         return selected, rows, facts
+    firsts = np.unique(ranks, return_index=True)[1]
     return _first_of_each(selected.take(pa.array(np.sort(firsts))), known)
 
 

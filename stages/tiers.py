@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import ACTIVE_STATES, PINNABLE_STATES, LifecycleState, NodeType, Path, code
+from prme_ray.model.ordering import ordered
 from prme_ray.model.tables import bools, codes, floats, ints
 
 __all__ = ["CONTEXT", "GUARANTEED", "INSTRUCTION", "MULTIPATH", "OTHER", "REQUIRED", "priority_order", "tier_codes"]
@@ -84,7 +85,6 @@ def priority_order(
         eligible = packable & (ints(table, "path_count") >= _MULTIPLE) & (tiers >= CONTEXT)
         rows = np.flatnonzero(eligible)
         if len(rows):
-            front = rows[np.lexsort((id_rank[rows], -scores[rows]))[0]]
-            values[front] = np.inf
-    order: Any = np.lexsort((id_rank, -values, tiers))
-    return order.astype(np.int64)  # type: ignore[no-any-return]
+            best = rows[scores[rows] == scores[rows].max()]
+            values[best[np.argmin(id_rank[best])]] = np.inf
+    return ordered([tiers, -values], ids_at=lambda rows: id_rank[rows].tolist())

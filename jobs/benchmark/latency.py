@@ -21,12 +21,15 @@ from jobs.benchmark.corpus import lines, questions
 from prme_ray import Memory, Settings
 from prme_ray.encoders import built_in_encoder
 from prme_ray.model.protocols import EmbeddingProvider
+from prme_ray.pipeline import FLOW
 
 __all__ = ["print_latency", "run_latency"]
 
 _WARM_UP = 20
 _SINGLE_STORES = 60
 _BULK = 400
+_POOL = 1_500
+"""Candidates of the run that times the stages from merge to pack: every memory of its owner is one."""
 
 
 def run_latency(sizes: Sequence[int], *, questions: int, folder: Path, settings: Settings) -> dict[str, Any]:
@@ -47,6 +50,10 @@ def run_latency(sizes: Sequence[int], *, questions: int, folder: Path, settings:
             report["sizes"][str(size)] = _retrievals(memory, encoder, questions)
     with Memory.open(folder / "writes", settings=settings) as memory:
         report["writes"] = _writes(memory, encoder, settings.encoder.workers)
+    wide = settings.packing.model_copy(update={"vector_k": _POOL, "lexical_k": _POOL})
+    with Memory.open(folder / "pool", settings=settings.model_copy(update={"packing": wide})) as memory:
+        memory.store_many(tqdm(lines(_POOL), total=_POOL, desc=f"storing {_POOL}", unit="memory"), owner="bench")
+        report["pool"] = _retrievals(memory, encoder, questions)
     return report
 
 
@@ -58,21 +65,26 @@ def _retrievals(memory: Memory, encoder: EmbeddingProvider, count: int) -> dict[
     whole: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
     stages: dict[str, list[float]] = {}
-    tokens = []
+    tokens, candidates = [], []
     gc.collect()
     for text in tqdm(asked[_WARM_UP:], desc="asking", unit="question"):
         bare.append(_timed(lambda text=text: encoder.embed([text]))[:2])  # type: ignore[misc]
         cpu, wall, answer = _timed(lambda text=text: memory.retrieve(text, owner="bench"))  # type: ignore[misc]
         whole.append((cpu, wall))
         tokens.append(answer.bundle.tokens_used)
+        candidates.append(answer.metadata.candidates_after_filter)
         for name, value in answer.metadata.timings_ms.items():
             stages.setdefault(name, []).append(value)
     summary = {"retrieval": _percentiles(whole), "embedding": _percentiles(bare)}
+    medians = {name: round(float(np.median(values)), 4) for name, values in stages.items()}
+    tail = sum(medians[name] for name in _TAIL)
     return {
         **summary,
         "cpu_ratio": round(summary["retrieval"]["cpu_ms"]["p50"] / summary["embedding"]["cpu_ms"]["p50"], 3),
         "wall_ratio": round(summary["retrieval"]["wall_ms"]["p50"] / summary["embedding"]["wall_ms"]["p50"], 3),
-        "stages_ms": {name: round(float(np.median(values)), 4) for name, values in stages.items()},
+        "merge_to_pack_ratio": round(tail / summary["embedding"]["wall_ms"]["p50"], 3),
+        "stages_ms": medians,
+        "candidates_mean": round(float(np.mean(candidates)), 1),
         "tokens_mean": round(float(np.mean(tokens)), 1),
         "questions": count,
     }
@@ -97,6 +109,8 @@ def _writes(memory: Memory, encoder: EmbeddingProvider, workers: int) -> dict[st
     }
 
 
+_STEPS = [step.name for step in FLOW]
+_TAIL = _STEPS[_STEPS.index("merged") :]
 _QUANTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
@@ -117,21 +131,28 @@ def _percentiles(pairs: Sequence[tuple[float, float]]) -> dict[str, dict[str, fl
 def print_latency(report: dict[str, Any]) -> None:
     """Print the report as tables."""
     print(f"{'memories':>9} {'':10} {'CPU p50':>8} {'p95':>8} {'p99':>8} {'wall p50':>9} {'p95':>8} {'p99':>8}  ms")
-    for size, found in report["sizes"].items():
+    runs = [*report["sizes"].items(), (f"{_POOL} wide", report["pool"])]
+    for label, found in runs:
         for name in ("embedding", "retrieval"):
             cpu, wall = found[name]["cpu_ms"], found[name]["wall_ms"]
             figures = "".join(f"{cpu[key]:9.2f}" for key in _QUANTILES) + "".join(
                 f"{wall[key]:9.2f}" for key in _QUANTILES
             )
-            print(f"{size:>9} {name:10}{figures}")
+            print(f"{label:>9} {name:10}{figures}")
         print(f"{'':9} ratio of medians: CPU {found['cpu_ratio']:.2f}, wall {found['wall_ratio']:.2f}")
-        print(
-            "          stages (median ms): "
-            + ", ".join(f"{name} {value:.2f}" for name, value in found["stages_ms"].items())
-        )
+    print("\nMedians of the steps in ms, and in embeddings of the question (wall)")
+    print(f"{'':14}" + "".join(f"{label:>20}" for label, _ in runs))
+    for name in report["pool"]["stages_ms"]:
+        print(f"{name:14}" + "".join(_share(found["stages_ms"][name], found) for _, found in runs))
+    print(f"{'merge to pack':14}" + "".join(f"{found['merge_to_pack_ratio']:20.3f}" for _, found in runs))
+    print(f"{'candidates':14}" + "".join(f"{found['candidates_mean']:20.0f}" for _, found in runs) + "\n")
     writes = report["writes"]
     print(
         f"store, durable and visible: p50 {writes['store_ms']['p50']} ms, p95 {writes['store_ms']['p95']} ms; "
         f"store_many {writes['store_many_per_s']}/s against {writes['bare_encoder_per_s']}/s of the bare encoder "
         f"with {writes['encoder_threads']} threads: ratio {writes['rate_ratio']:.2f}"
     )
+
+
+def _share(milliseconds: float, found: dict[str, Any]) -> str:
+    return f"{milliseconds:12.3f} {milliseconds / found['embedding']['wall_ms']['p50']:7.3f}"

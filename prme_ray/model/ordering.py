@@ -14,7 +14,7 @@ __all__ = ["ordered"]
 def ordered(
     keys: Sequence[npt.NDArray[Any]],
     *,
-    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[str]],
+    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[Any]],
     limit: int | None = None,
 ) -> npt.NDArray[np.intp]:
     """Return the positions that sort by ``keys`` ascending, then by id.
@@ -24,7 +24,7 @@ def ordered(
 
     Args:
         keys: Numeric keys, the first one decides first; each of shape (n,).
-        ids_at: Returns the ids at these positions.
+        ids_at: Returns the ids at these positions, or the places of these ids among all.
         limit: Return the first ones only; less than 1 returns none. ``None``: all.
 
     Returns:

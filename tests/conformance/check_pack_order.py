@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from prme_ray.model.settings import PackingSettings
 from prme_ray.model.tables import texts
-from stages.costs import Line
+from stages.lines import Line, Lines
 from stages.pack import Packed, pack
 from stages.render_record import LEVELS
 from tests.conformance.tables import scored_table
@@ -31,11 +31,15 @@ class GivenCosts:
 
     given: dict[str, Any]
 
-    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> list[Line]:
-        return [
-            Line(f"{node_id} {level}", cost := self.given["costs"][node_id][level], cost, False, not content.strip())
-            for node_id, content in zip(texts(table, "node_id"), texts(table, "content"), strict=True)
-        ]
+    def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> Lines:
+        return Lines.of(
+            [
+                Line(
+                    f"{node_id} {level}", cost := self.given["costs"][node_id][level], cost, False, not content.strip()
+                )
+                for node_id, content in zip(texts(table, "node_id"), texts(table, "content"), strict=True)
+            ]
+        )
 
     def count(self, text: str) -> int:
         return sum(self._line(line) for line in text.split("\n"))

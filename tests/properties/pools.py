@@ -56,12 +56,11 @@ _FIELDS = st.fixed_dictionaries(
         "evidence_refs": _sampled([[], [name(0)], [name(0), name(1)], [name(100)]]),
     }
 )
-_HIT = st.tuples(
-    _FIELDS,
-    _sampled([None, 0.0, 0.4, 0.4, 0.8]) | st.floats(0, 1),
-    _sampled([None, 0.0, 0.5, 1.0]) | st.floats(0, 1),
-    _sampled([0.0, 0.4, 1.0]),
-)
+_COSINE = _sampled([None, 0.0, 0.4, 0.4, 0.8])
+_BM25 = _sampled([None, 0.0, 0.5, 1.0])
+_PROXIMITY = _sampled([0.0, 0.4, 1.0])
+_HIT = st.tuples(_FIELDS, _COSINE, _BM25, _PROXIMITY)
+_FINE_HIT = st.tuples(_FIELDS, _COSINE | st.floats(0, 1), _BM25 | st.floats(0, 1), _PROXIMITY)
 
 
 def _candidate(node: dict[str, Any], semantic: float | None, lexical: float | None, graph: float) -> dict[str, Any]:
@@ -85,14 +84,19 @@ def _named_hits(given: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [_candidate({"id": name(number), **fields}, *signals) for number, (fields, *signals) in enumerate(given)]
 
 
-def memories(max_size: int = 8) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Lists of golden-style nodes with different ids."""
-    return st.lists(_FIELDS, max_size=max_size).map(_named)
+def _lists(one: st.SearchStrategy[Any], size: int) -> st.SearchStrategy[list[Any]]:
+    # Alone, lists are mostly too short to hold a tie and something to tie for.
+    return st.lists(one, max_size=size) | st.lists(one, min_size=size // 2, max_size=size)
 
 
-def candidates(max_size: int = 8) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Lists of golden-style candidates with different ids."""
-    return st.lists(_HIT, max_size=max_size).map(_named_hits)
+def memories(size: int = 8) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Lists of up to ``size`` golden-style nodes with different ids."""
+    return _lists(_FIELDS, size).map(_named)
+
+
+def candidates(size: int = 8, *, fine: bool = False) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Lists of up to ``size`` golden-style candidates with different ids; ``fine``: fewer ties, more digits."""
+    return _lists(_FINE_HIT if fine else _HIT, size).map(_named_hits)
 
 
 def scored(table: pa.Table, question: str = QUESTIONS[0], scoring: ScoringSettings = FORMULAS["rrf"]) -> Scored:

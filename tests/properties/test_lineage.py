@@ -81,7 +81,7 @@ def check_sources(before, after):
 @pytest.mark.parametrize("scoring", FORMULAS.values(), ids=FORMULAS)
 @settings(max_examples=60)
 @given(
-    pool=candidates(10),
+    pool=candidates(10, fine=True),
     question=st.sampled_from(QUESTIONS),
     policy=st.sampled_from([None, "legacy", "score_envelope", "anchored_score_envelope"]),
     kind=st.sampled_from(["projection", "augmentation"]),

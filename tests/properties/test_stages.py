@@ -118,8 +118,8 @@ def test_expand_session(pool, others, data):
     assert run(shuffled(memory_table, data), data.draw(st.permutations(offers))) == run(memory_table, offers)
 
 
-@few
-@given(candidates(), st.data())
+@settings(max_examples=80)
+@given(candidates(10), st.data())
 def test_expand_episode(pool, data):
     packing = PackingSettings(episode_context_top_k=2, episode_context_local_k=2)
     ranked = scored(candidates_table(pool)).table

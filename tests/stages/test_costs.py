@@ -23,7 +23,7 @@ class Counting:
 
 def lines(rows, counting, cache, *, owner="ada", level="full", references=None, **packing):
     costs = CachedLines(PackingSettings(**packing), counting, cache, owner=owner)
-    return costs.lines(rows, level=level, references=references)
+    return list(costs.lines(rows, level=level, references=references))
 
 
 def test_a_line_is_rendered_and_counted_once() -> None:

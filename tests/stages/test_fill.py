@@ -1,6 +1,6 @@
-from stages.costs import Line
 from stages.fill import Ladder, fill
 from stages.layout import Layout
+from stages.lines import Line, Lines
 from tests.stages.packing_cases import memory, table
 
 LEVELS = ("full", "reference")
@@ -15,9 +15,8 @@ class Given:
 
     def lines(self, rows, *, level, references):
         self.asked.append(level)
-        return [
-            Line(f"{level}{row}", cost, cost, speaker=False, blank=False) for row, cost in enumerate(self.tokens[level])
-        ]
+        costs = enumerate(self.tokens[level])
+        return Lines.of([Line(f"{level}{row}", cost, cost, speaker=False, blank=False) for row, cost in costs])
 
     def count(self, text: str) -> int:
         level, row = text[:-1].strip("0123456789"), text.strip().lstrip("abcdefghijklmnopqrstuvwxyz")

@@ -1,6 +1,6 @@
 from prme_ray.tokens import counter
-from stages.costs import Line
 from stages.layout import Layout
+from stages.lines import Line
 
 COUNT = counter("cl100k_base").count
 

@@ -1,6 +1,7 @@
 import pytest
 
-from stages.line_cache import Line, LineCache
+from stages.line_cache import LineCache
+from stages.lines import Line
 
 
 def a_line(size: int = 1) -> Line:

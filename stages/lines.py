@@ -1,0 +1,91 @@
+"""Rendered lines: one, those of a table's rows, and those known of an array of memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["KnownLines", "Line", "Lines"]
+
+_UNKNOWN = -1
+
+
+class Line(NamedTuple):
+    """One rendered record.
+
+    Attributes:
+        text: The line, without its line break.
+        tokens: Tokens of the line with its line break.
+        last: Tokens of the line without one, as it stands at the end of a context.
+        speaker: It shows a reader speaker.
+        blank: The memory's content is blank after trimming.
+    """
+
+    text: str
+    tokens: int
+    last: int
+    speaker: bool
+    blank: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of n rows: one is read by its row number, what all cost are arrays.
+
+    Attributes:
+        tokens: Tokens of each line with its line break, shape (n,).
+        blank: Whether each memory's content is blank, shape (n,).
+    """
+
+    _pool: Sequence[Line | None]
+    _places: list[int]
+    tokens: npt.NDArray[np.int64]
+    blank: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Lines:
+        """Return these lines, one a row."""
+        tokens = np.array([line.tokens for line in lines], np.int64)
+        blank = np.array([line.blank for line in lines], np.bool_)
+        return cls(lines, list(range(len(lines))), tokens, blank)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Line]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, row: int) -> Line:
+        return self._pool[self._places[row]]  # type: ignore[return-value]
+
+
+class KnownLines:
+    """Lines of an array of memories, filled in as they are rendered. Safe to share between threads.
+
+    Args:
+        size: Number of memories.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._lines: list[Line | None] = [None] * size
+        self._tokens = np.full(size, _UNKNOWN, np.int64)
+        self._blank = np.zeros(size, np.bool_)
+
+    def missing(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """Return the places in ``rows`` of memories whose line is not known."""
+        return np.flatnonzero(self._tokens[rows] == _UNKNOWN)
+
+    def put(self, row: int, line: Line) -> None:
+        """Keep the line of a memory."""
+        # The token count comes last: whoever sees it finds the rest.
+        self._lines[row] = line
+        self._blank[row] = line.blank
+        self._tokens[row] = line.tokens
+
+    def at(self, rows: npt.NDArray[Any]) -> Lines:
+        """Return the lines of these memories; all of them must be known."""
+        return Lines(self._lines, rows.tolist(), self._tokens[rows], self._blank[rows])
