@@ -75,9 +75,8 @@ def eligible(vertices: Mapping[str, npt.NDArray[Any]], memories: npt.NDArray[np.
         allowed &= vertices["created"] <= micros(filters.knowledge_at)
 
     inside = np.ones(len(lifecycle), dtype=bool)
-    if filters.scopes is not None or filters.excluded_scopes:
-        scopes = set(Scope if filters.scopes is None else filters.scopes) - set(filters.excluded_scopes)
-        inside &= _table(scopes, Scope)[vertices["scope"]]
+    if filters.scopes is not None:
+        inside &= _table(filters.scopes, Scope)[vertices["scope"]]
     if filters.time_from is not None or filters.time_to is not None:
         exempt = _table(_WINDOW_EXEMPT, NodeType)[vertices["node_type"]]
         if filters.time_from is not None:

@@ -7,7 +7,7 @@ all. The log numbers entries in one sequence a shard; the fold of an owner's ent
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -166,7 +166,6 @@ class Filters:
 
     Attributes:
         scopes: Allowed scopes; ``None``: all.
-        excluded_scopes: Scopes that are not allowed (cross-scope hints).
         include_inactive: AUDIT mode: superseded, deprecated and archived memories too.
         time_from: Keep where ``valid_to`` is none or later (entities and preferences are exempt).
         time_to: Keep where ``valid_from`` is not later (same exemption).
@@ -177,7 +176,6 @@ class Filters:
     """
 
     scopes: frozenset[Scope] | None = None
-    excluded_scopes: frozenset[Scope] = field(default_factory=frozenset)
     include_inactive: bool = False
     time_from: datetime | None = None
     time_to: datetime | None = None

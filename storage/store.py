@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from prme_ray.model.errors import ReadOnlyStore, StoreClosed
 from prme_ray.model.settings import StorageSettings
 from storage.catalog import Catalog
 from storage.lock import ShardLocks
-from storage.records import Admission, Appended, EntryKind, LogRow, Operation, OwnerKey
+from storage.records import EntryKind, LogRow, Operation, OwnerKey
 from storage.residents import Residents
 from storage.shard import LOG_FILE, EncoderIdentity, Shard
 from storage.view import OwnerView
@@ -144,10 +143,6 @@ class Store:
         if shard is None:
             raise StoreClosed(path=str(self.path))
         return shard
-
-    def submit(self, admission: Admission) -> Future[Appended]:
-        """Queue a write; the future resolves when it is durable and visible."""
-        return self.writer(admission.owner).submit(admission)
 
     def submit_operation(self, owner: OwnerKey, operation: Operation, *, wait: bool = False) -> bool:
         """Queue a retrieval record; return whether it will be persisted."""
