@@ -25,6 +25,7 @@ LAYERS = frozenset(MAY_IMPORT)
 
 HEAVY = frozenset(
     {"ray", "lancedb", "lance", "tantivy", "igraph", "onnxruntime", "dateparser", "sqlalchemy", "tokenizers"}
+    | {"torch", "transformers", "sentence_transformers"}
 )
 """What neither ``import prme_ray`` nor importing a stage may load."""
 
