@@ -171,7 +171,7 @@ def _bundle(request: Request, selection: Selection, packed: Packed) -> Bundle:
         context=packed.context,
         sections={name: list(ids) for name, ids in packed.sections.items()},
         included_count=len(packed.included),
-        excluded=dict(packed.excluded),
+        excluded=packed.excluded,
         tokens_used=packed.tokens_used,
         token_budget=request.packing.token_budget,
         budget_remaining=packed.budget_remaining,
@@ -214,7 +214,7 @@ def _aggregation(request: Request, values: dict[str, Any], counts: dict[str, int
     full = [name for name, limit in limits.items() if sizes[name] >= limit]
     if any(hits.num_rows >= _KEYWORD_HITS for hits in scans.keywords):
         full.append("LEXICAL_AGG")
-    squeezed = any(reason in ("budget", "notice_did_not_fit") for _, reason in packed.excluded)
+    squeezed = any(reason in ("budget", "notice_did_not_fit") for reason in packed.excluded.values())
     limitations = ["semantic_matching"]
     for name, present in (
         ("candidate_limit", bool(full)),

@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any
 
 from prme_ray.model.enums import Path
-from prme_ray.model.tables import CHANNEL
+from prme_ray.model.tables import no_hits
 from prme_ray.steps import alternates, finish, generate, neural, rank
 from prme_ray.steps.values import Scans
 
@@ -119,7 +119,7 @@ _ALTERNATE: tuple[Step, ...] = (
         ("alternate_embedding", "alternate_plan"),
         Place.VECTOR,
         Path.VECTOR,
-        CHANNEL.empty_table,
+        no_hits,
     ),
     Step(
         "alternate_lexical",
@@ -127,7 +127,7 @@ _ALTERNATE: tuple[Step, ...] = (
         ("alternate", "alternate_plan"),
         Place.LEXICAL,
         Path.LEXICAL,
-        CHANNEL.empty_table,
+        no_hits,
     ),
     Step(
         "alternate_graph",
@@ -135,7 +135,7 @@ _ALTERNATE: tuple[Step, ...] = (
         ("alternate", "alternate_plan"),
         Place.GRAPH,
         Path.GRAPH,
-        CHANNEL.empty_table,
+        no_hits,
     ),
     Step("alternate_nodes", alternates.hydrate, _FOUND, Place.RECORDS),
     Step("alternate_merged", alternates.merge_channels, (*_FOUND, "alternate_nodes")),
@@ -146,11 +146,11 @@ FLOW: tuple[Step | Each, ...] = (
     Step("plan", generate.plan, ("request", "analysis")),
     Step("entities", generate.name_types, ("analysis", "plan"), Place.RECORDS),
     Step("embedding", generate.embed, ("request",), Place.EMBEDDER, Path.VECTOR, _nothing),
-    Step("vector", generate.search_vectors, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, CHANNEL.empty_table),
-    Step("lexical", generate.search_text, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, CHANNEL.empty_table),
+    Step("vector", generate.search_vectors, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, no_hits),
+    Step("lexical", generate.search_text, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, no_hits),
     Step("scans", generate.scan_terms, ("lexical", "request", "plan"), Place.LEXICAL, "LEXICAL_AGG", Scans),
-    Step("graph", generate.traverse, ("request", "plan"), Place.GRAPH, Path.GRAPH, CHANNEL.empty_table),
-    Step("pinned", generate.find_pinned, ("request", "plan"), Place.RECORDS, Path.PINNED, CHANNEL.empty_table),
+    Step("graph", generate.traverse, ("request", "plan"), Place.GRAPH, Path.GRAPH, no_hits),
+    Step("pinned", generate.find_pinned, ("request", "plan"), Place.RECORDS, Path.PINNED, no_hits),
     Step("nodes", generate.hydrate, _CHANNELS, Place.RECORDS),
     Step("merged", rank.merge_channels, (*_CHANNELS, "nodes")),
     Step("alternates", alternates.reformulate, ("request", "settings"), Place.REFORMULATOR),
@@ -167,8 +167,8 @@ FLOW: tuple[Step | Each, ...] = (
     Step("episodes", rank.expand_episodes, ("sessions", "request")),
     Step("sources", rank.find_sources, ("episodes", "request", "plan"), Place.RECORDS),
     Step("evidence", rank.project_evidence, ("episodes", "sources", "request", "settings")),
-    Step("hint_vector", finish.find_vector_hints, _HINT_VECTOR, Place.VECTOR, Path.VECTOR, CHANNEL.empty_table),
-    Step("hint_lexical", finish.find_text_hints, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, CHANNEL.empty_table),
+    Step("hint_vector", finish.find_vector_hints, _HINT_VECTOR, Place.VECTOR, Path.VECTOR, no_hits),
+    Step("hint_lexical", finish.find_text_hints, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, no_hits),
     Step("hint_pool", finish.hydrate_hints, ("hint_vector", "hint_lexical", "plan"), Place.RECORDS),
     Step("hints", finish.rank_hints, ("hint_pool", "allowed", "request", "analysis", "settings")),
     Step("selection", finish.choose, ("evidence", "hints", "request", "failures")),

@@ -43,16 +43,8 @@ class _Offers:
 
 
 def session_triggers(scored: pa.Table, *, packing: PackingSettings) -> pa.Table:
-    """Return the hits whose sessions are opened: ``trigger_id``, ``session_id``, ``scope`` in rank order."""
-    best = scored.slice(0, packing.session_context_top_k)
-    rows = pa.array(_trigger_rows(scored, packing))
-    return pa.table(
-        {
-            "trigger_id": column(best, "node_id").take(rows),
-            "session_id": column(best, "session_id").take(rows),
-            "scope": column(best, "scope").take(rows),
-        }
-    )
+    """Return the hits whose sessions are opened, in rank order: one column ``trigger_id``."""
+    return pa.table({"trigger_id": _trigger_ids(scored, _trigger_rows(scored, packing), packing)})
 
 
 def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSettings) -> Expanded:
@@ -73,8 +65,7 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
     triggers = _trigger_rows(scored, packing)
     if not len(triggers) or not windows.num_rows:
         return Expanded(scored)
-    trigger_ids = column(scored.slice(0, packing.session_context_top_k), "node_id").take(pa.array(triggers))
-    rank = positions(column(windows, "trigger_id"), trigger_ids)
+    rank = positions(column(windows, "trigger_id"), _trigger_ids(scored, triggers, packing))
     offset = ints(windows, "offset")
     order = np.lexsort((offset, rank))
     order = order[(rank[order] >= 0) & (offset[order] != 0)]
@@ -98,7 +89,13 @@ def _trigger_rows(scored: pa.Table, packing: PackingSettings) -> Rows:
     if packing.session_context_window <= 0:
         return np.empty(0, dtype=np.int64)
     best = column(scored.slice(0, packing.session_context_top_k), "session_id")
+    if not best.null_count:
+        return np.arange(len(best))
     return np.flatnonzero(best.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _trigger_ids(scored: pa.Table, rows: Rows, packing: PackingSettings) -> pa.Array:
+    return column(scored.slice(0, packing.session_context_top_k), "node_id").take(pa.array(rows))
 
 
 def _decays(scored: pa.Table, packing: PackingSettings) -> npt.NDArray[np.float64]:

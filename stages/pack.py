@@ -39,7 +39,7 @@ class Packed:
         included: Node ids in packing order.
         levels: Packed id -> representation level.
         token_costs: Packed id -> tokens of its line.
-        excluded: (id, reason) in the order decided; ``budget``, ``no_text``, ``folded`` or
+        excluded: Id -> reason, in the order decided; ``budget``, ``no_text``, ``folded`` or
             ``notice_did_not_fit``.
         tokens_used: Tokens of ``context``.
         budget_remaining: What is left of the budget after overhead and context.
@@ -54,7 +54,7 @@ class Packed:
     included: list[str]
     levels: dict[str, str]
     token_costs: dict[str, int]
-    excluded: list[tuple[str, str]]
+    excluded: dict[str, str]
     tokens_used: int
     budget_remaining: int
     coverage_notice: str | None
@@ -146,7 +146,7 @@ def pack(
         included=included,
         levels={ids[row]: level for row, level in layout.levels.items()},
         token_costs={ids[row]: layout.lines[row].tokens for row in layout.levels},
-        excluded=list(zip(map(ids.__getitem__, reasons), reasons.values(), strict=True)),
+        excluded=dict(zip(map(ids.__getitem__, reasons), reasons.values(), strict=True)),
         tokens_used=used,
         budget_remaining=available - used,
         coverage_notice="\n".join(notices) if notices and context else None,

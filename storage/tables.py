@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from prme_ray.model.enums import code
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from prme_ray.model.nodes import Edge, Node, node_rows
-from prme_ray.model.tables import CHANNEL, NODE, channel
+from prme_ray.model.tables import NODE, channel, no_hits
 from prme_ray.model.times import micros
 from storage.lance import Projection, bounds, owned
 from storage.records import EntryKind, LogRow
@@ -121,13 +121,13 @@ class NodeTable(Projection):
         if query.shape != (dimension,) or not np.isfinite(query).all():
             raise InvalidRequest(argument="vector", given=query.shape, allowed=f"{dimension} finite numbers")
         if k <= 0:
-            return CHANNEL.empty_table()
+            return no_hits()
         where = owned(owner_no, upto)
         wanted = k + 64
         while True:
             found = self._read(partial(_nearest, query=query, where=where, limit=wanted), None)
             if found is None or not found.num_rows:
-                return CHANNEL.empty_table()
+                return no_hits()
             distances = np.sort(found["_distance"].to_numpy())
             if len(distances) < wanted or distances[-1] > distances[k - 1] + _ROUNDING:
                 break

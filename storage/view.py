@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
-from prme_ray.model.tables import CANDIDATE, CHANNEL, NODE, channel, refer, referring, take, target_of
+from prme_ray.model.tables import CANDIDATE, NODE, channel, column, no_hits, refer, referring, take, target_of
 from storage.analyzer import query_terms
 from storage.eligibility import Mask, eligible
 from storage.folded import Head
@@ -180,7 +180,7 @@ class OwnerView:
             newest = -head.vertices["created"][head.memories[rows]]
             found.extend(rows[ordered(rows, [newest], ids=head.memory_ids, limit=limit)].tolist())
         if not found:
-            return CHANNEL.empty_table()
+            return no_hits()
         rows = np.array(list(dict.fromkeys(found)), np.int64)
         return self._channel(rows, np.ones(len(rows)))
 
@@ -201,11 +201,11 @@ class OwnerView:
             self._sessions = SessionOrder(
                 columns["partition"][head.memories], columns["created"][head.memories], ids=head.memory_ids
             )
-        names = np.array(triggers.column("trigger_id").to_pylist(), dtype=object)
-        found = self._rows(names.tolist())
-        known = found >= 0
+        names = column(triggers, "trigger_id")
+        found = self._rows(names)
+        known = np.flatnonzero(found >= 0)
         which, rows, offsets = self._sessions.windows(found[known], window=window, allowed=eligible.rows)
-        trigger = pa.array(names[known][which], pa.string())
+        trigger = names.take(pa.array(known[which]))
         neighbours = self._refer(rows)
         return pa.Table.from_arrays([neighbours, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
 

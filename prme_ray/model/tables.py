@@ -48,6 +48,7 @@ __all__ = [
     "ints",
     "joined_references",
     "no_exclusions",
+    "no_hits",
     "picked",
     "records",
     "refer",
@@ -190,12 +191,18 @@ EXCLUSION = pa.schema(
 )
 
 _NO_EXCLUSIONS = EXCLUSION.empty_table()
+_NO_HITS = CHANNEL.empty_table()
 
 
 def channel(node_ids: Any, signals: Any) -> pa.Table:
     """Return a ``CHANNEL`` table from ids (strings, or references to strings) and signals of equal length."""
     ids = node_ids if isinstance(node_ids, pa.DictionaryArray) else pa.array(node_ids, pa.string()).dictionary_encode()
     return pa.Table.from_arrays([ids, pa.array(signals, pa.float64())], schema=CHANNEL)
+
+
+def no_hits() -> pa.Table:
+    """Return an empty ``CHANNEL`` table."""
+    return _NO_HITS
 
 
 def exclusions(node_ids: Any, reasons: Any, composite: Any = None, relevance: Any = None) -> pa.Table:

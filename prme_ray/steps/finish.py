@@ -12,7 +12,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import Path, Scope, code
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import CHANNEL, SCORED, codes, column, floats
+from prme_ray.model.tables import SCORED, codes, column, floats, no_hits
 from prme_ray.steps.rank import allowed
 from prme_ray.steps.values import HintPool, Kept, Plan, Selection, Tools
 from stages import select as select_stage
@@ -35,7 +35,7 @@ def find_vector_hints(
 ) -> pa.Table:
     """Return the nearest memories of every scope, for hints (§7.4)."""
     if order.hint_filters is None or embedding is None:
-        return CHANNEL.empty_table()
+        return no_hits()
     k = _HINT_HITS * request.packing.cross_scope_top_n
     return view.vector(embedding, k=k, eligible=view.eligible(order.hint_filters))
 
@@ -43,7 +43,7 @@ def find_vector_hints(
 def find_text_hints(view: OwnerView, request: Request, order: Plan) -> pa.Table:
     """Return the best memories of every scope by BM25, for hints (§7.4)."""
     if order.hint_filters is None:
-        return CHANNEL.empty_table()
+        return no_hits()
     k = _HINT_HITS * request.packing.cross_scope_top_n
     return view.lexical(request.query, k=k, eligible=view.eligible(order.hint_filters))
 
@@ -61,7 +61,7 @@ def rank_hints(
     """Return the best hints, scored in their own pool with the same weights and clock."""
     if pool is None or scoped.table.num_rows == 0:
         return _NO_HINTS
-    nothing = CHANNEL.empty_table()
+    nothing = no_hits()
     table = merge(nothing, pool.vector, pool.lexical, nothing, nodes=pool.nodes)
     inside = [code(scope) for scope in request.scopes or frozenset[Scope]()]
     table = table.filter(pa.array(~np.isin(codes(table, "scope"), inside)))

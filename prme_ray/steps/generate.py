@@ -13,7 +13,7 @@ from prme_ray.model.analysis import Entity, QueryAnalysis
 from prme_ray.model.enums import RetrievalMode, Scope
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import CHANNEL, column
+from prme_ray.model.tables import column, no_hits
 from prme_ray.steps.values import Plan, Scans
 from stages import analyze as analysis_stage
 from storage.records import Filters
@@ -103,7 +103,7 @@ def embed(encoder: Any, request: Request) -> npt.NDArray[np.float32] | None:
 def search_vectors(view: OwnerView, embedding: npt.NDArray[np.float32] | None, order: Plan) -> pa.Table:
     """Return the nearest memories by cosine (RFC §4.2)."""
     if embedding is None:
-        return CHANNEL.empty_table()
+        return no_hits()
     return view.vector(embedding, k=order.vector_k, eligible=view.eligible(order.filters))
 
 
@@ -134,7 +134,7 @@ def scan_terms(view: OwnerView, lexical: pa.Table, request: Request, order: Plan
 def traverse(view: OwnerView, request: Request, order: Plan) -> pa.Table:
     """Return the memories within reach of the question's names (RFC §4.1)."""
     if not order.names:
-        return CHANNEL.empty_table()
+        return no_hits()
     return view.graph(
         order.names,
         hops=request.packing.graph_max_hops,

@@ -11,7 +11,7 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
     """Return what the stage makes of a case, and what only folding takes out."""
     given = case["given"]
     unlimited = packed(given, token_budget=UNLIMITED)
-    folded = sorted(node_id for node_id, reason in unlimited.excluded if reason == "folded")
+    folded = sorted(node_id for node_id, reason in unlimited.excluded.items() if reason == "folded")
     return outcome(packed(given)) | {"folded_with_unlimited_budget": folded}
 
 

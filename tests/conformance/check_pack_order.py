@@ -73,7 +73,7 @@ def outcome(found: Packed) -> dict[str, Any]:
     """Return a packed context in golden form."""
     return {
         "sections": [[name, ids] for name, ids in found.sections.items()],
-        "excluded_ids": [node_id for node_id, _ in found.excluded],
+        "excluded_ids": list(found.excluded),
         "levels": found.levels,
         "entry_costs": found.token_costs,
         "included_count": len(found.included),

@@ -115,7 +115,7 @@ def test_budget_and_boundaries_hold_for_any_text(
             assert line.ref is None or found.references[line.ref] == node_id
             assert line.speaker in (None, memories[node_id].speaker)
     assert sum(len(ids) for ids in found.sections.values()) == len(found.included)
-    assert sorted([*found.included, *(node_id for node_id, _ in found.excluded)]) == sorted(memories)
+    assert sorted([*found.included, *found.excluded]) == sorted(memories)
 
 
 HEADS = {form: header(form, citations=False, speakers=False) + "\n[stable_facts]\n" for form in FORMATS}

@@ -8,7 +8,7 @@ TIME = "2024-02-01T10:00:00Z"
 
 def folded(*memories, **settings) -> list[int]:
     found = packed(*memories, **settings)
-    return numbers([value for value, reason in found.excluded if reason == "folded"])
+    return numbers([value for value, reason in found.excluded.items() if reason == "folded"])
 
 
 def fact(number: int, content: str, score: float, **fields):
@@ -21,7 +21,7 @@ def test_the_longer_record_replaces_the_fact_it_contains() -> None:
     long = fact(2, "At lunch: Dana lives in Denver. She likes it.", 0.8)
     found = packed(short, long)
     assert numbers(found.included) == [2]
-    assert found.excluded == [(node_id(1), "folded")]
+    assert found.excluded == {node_id(1): "folded"}
     assert "Dana lives in Denver." in found.context
     assert folded(short, long, fold_repeated_text=False) == []
     assert folded(short, long, context_format="auditable") == []

@@ -62,7 +62,7 @@ def test_a_budget_that_the_overhead_eats(budget: int) -> None:
     """Golden example 5."""
     found = packed(memory(1, "a"), memory(2, " "), token_budget=budget)
     assert (found.context, found.tokens_used, found.budget_remaining) == ("", 0, 0)
-    assert found.excluded == [(node_id(1), "budget"), (node_id(2), "no_text")]
+    assert found.excluded == {node_id(1): "budget", node_id(2): "no_text"}
 
 
 def test_notices_that_do_not_fit_leave_nothing() -> None:
@@ -70,7 +70,7 @@ def test_notices_that_do_not_fit_leave_nothing() -> None:
     given = {"overhead_tokens": 0, "notices": ("word " * 30,), "guidance": "read well"}
     found = packed(memory(1, "a", pinned=True), token_budget=10, **given)
     assert (found.context, found.tokens_used, found.coverage_notice, found.context_guidance) == ("", 0, None, None)
-    assert found.excluded == [(node_id(1), "notice_did_not_fit")]
+    assert found.excluded == {node_id(1): "notice_did_not_fit"}
     assert found.budget_overflow == [node_id(1)]
     assert packed(memory(1, "a"), token_budget=10, **given).budget_overflow == []
 
@@ -101,7 +101,7 @@ def test_a_small_record_still_fits_behind_a_large_one() -> None:
     ]
     found = packed(*rows, token_budget=200)
     assert numbers(found.included) == [2, 4]
-    assert found.excluded == [(node_id(1), "budget"), (node_id(3), "budget")]
+    assert found.excluded == {node_id(1): "budget", node_id(3): "budget"}
     assert found.budget_overflow == []
 
 
@@ -113,7 +113,7 @@ def test_levels_fall_until_one_fits() -> None:
     assert found.levels == {node_id(1): "key_value"}
     assert json.loads(found.context.splitlines()[-1])["representation"] == "key_value"
     refused = packed(long, min_fidelity="structured", **given)
-    assert refused.excluded == [(node_id(1), "budget")]
+    assert refused.excluded == {node_id(1): "budget"}
     assert refused.budget_overflow == [node_id(1)]
 
 
@@ -126,7 +126,7 @@ def test_levels_allowed() -> None:
 
 def test_blank_text_needs_a_level_without_text() -> None:
     """Golden example 12."""
-    assert packed(memory(1, "   ")).excluded == [(node_id(1), "no_text")]
+    assert packed(memory(1, "   ")).excluded == {node_id(1): "no_text"}
     assert packed(memory(1, "   "), context_format="compact").included == [node_id(1)]
 
 
@@ -179,7 +179,7 @@ def test_required_records_come_first_in_their_own_order() -> None:
 def test_a_text_of_a_hundred_thousand_characters_is_left_out_quickly() -> None:
     found = packed(memory(1, "a" * 100_000, 0.9), memory(2, " " * 600_000 + "x", 0.8), memory(3, "short", 0.1))
     assert numbers(found.included) == [3]
-    assert [reason for _, reason in found.excluded] == ["budget", "budget"]
+    assert list(found.excluded.values()) == ["budget", "budget"]
 
 
 def test_a_tokenizer_that_does_not_count_line_by_line_is_found_out() -> None:
@@ -243,9 +243,7 @@ def test_the_budget_holds_and_every_record_is_accounted_for(drawn, budget: int, 
     )
     assert found.tokens_used == count(found.context) <= max(0, budget - 20)
     assert not found.context.endswith("\n")
-    assert sorted([*found.included, *(value for value, _ in found.excluded)]) == [
-        node_id(row) for row in range(len(drawn))
-    ]
+    assert sorted([*found.included, *found.excluded]) == [node_id(row) for row in range(len(drawn))]
     assert sorted(value for ids in found.sections.values() for value in ids) == sorted(found.included)
     heads = 1 if found.included else 0
     assert len(found.context.splitlines()) == heads + len(found.sections) + len(found.included)
