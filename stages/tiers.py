@@ -87,4 +87,4 @@ def priority_order(
         if len(rows):
             best = rows[scores[rows] == scores[rows].max()]
             values[best[np.argmin(id_rank[best])]] = np.inf
-    return ordered([tiers, -values], ids_at=lambda rows: id_rank[rows].tolist())
+    return ordered([tiers, -values], ids_at=lambda rows: id_rank[rows])

@@ -58,7 +58,7 @@ class Lexical:
     documents: int
 
     def search(
-        self, query: str, *, k: int, allowed: npt.NDArray[np.bool_] | None, ids: Sequence[str]
+        self, query: str, *, k: int, allowed: npt.NDArray[np.bool_] | None, ids: Sequence[str] | npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return the ``k`` best allowed rows and their BM25 scores, ordered by (-score, id).
 
@@ -70,7 +70,7 @@ class Lexical:
             query: The question, as plain text.
             k: Most rows to return; 0 or less returns none.
             allowed: Rows that may be returned; ``None``: all.
-            ids: Id of every row.
+            ids: Id of every row, or the place of each id among them.
         """
         terms = query_terms(query) if k > 0 and self.documents else []
         if not terms:

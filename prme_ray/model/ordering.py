@@ -14,7 +14,7 @@ __all__ = ["ordered"]
 def ordered(
     keys: Sequence[npt.NDArray[Any]],
     *,
-    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[Any]],
+    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[str] | npt.NDArray[np.int64]],
     limit: int | None = None,
 ) -> npt.NDArray[np.intp]:
     """Return the positions that sort by ``keys`` ascending, then by id.
@@ -24,7 +24,7 @@ def ordered(
 
     Args:
         keys: Numeric keys, the first one decides first; each of shape (n,).
-        ids_at: Returns the ids at these positions, or the places of these ids among all.
+        ids_at: Returns the ids at these positions, or an array of their places among all ids.
         limit: Return the first ones only; less than 1 returns none. ``None``: all.
 
     Returns:
@@ -49,10 +49,13 @@ def ordered(
         places = np.flatnonzero(tied)
         group = np.concatenate(([0], np.cumsum(~equal)))[places]
         members = order[places]
-        # Python sorts strings many times faster than NumPy does.
         names = ids_at(members)
-        by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
-        order[places] = members[by_name[np.argsort(group[by_name], kind="stable")]]
+        if isinstance(names, np.ndarray):
+            order[places] = members[np.lexsort((names, group))]
+        else:
+            # Python sorts strings many times faster than NumPy does.
+            by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+            order[places] = members[by_name[np.argsort(group[by_name], kind="stable")]]
     return order[:count]
 
 

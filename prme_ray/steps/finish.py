@@ -79,15 +79,7 @@ def rank_hints(
 
 def choose(evidence: Kept, hints: pa.Table, request: Request, failures: Mapping[str, str]) -> Selection:
     """Apply the caller's floor, limit and caps (§7.1-7.2); pins yield to them like all others."""
-    table = evidence.table
-    fused = request.scoring.fusion == "rrf"
-    skipped = skip_hints = False
-    if fused:
-        table = select_stage.with_relevance(table)
-        hints = select_stage.with_relevance(hints)
-        failed = Path.VECTOR in failures
-        skipped = _skip(table, request, failed=failed)
-        skip_hints = skipped and _skip(hints, request, failed=failed)
+    table, skipped = _measured(evidence.table, request, failures)
     kept, excluded = select_stage.select(
         table,
         min_score=request.min_score,
@@ -96,23 +88,30 @@ def choose(evidence: Kept, hints: pa.Table, request: Request, failures: Mapping[
         max_per_evidence=request.max_per_evidence,
         skip_floor=skipped,
     )
-    hinted, _ = select_stage.select(
-        hints,
-        min_score=request.min_score,
-        limit=None,
-        max_per_source=None,
-        max_per_evidence=None,
-        skip_floor=skip_hints,
-    )
-    return Selection(kept, excluded, hinted, skipped)
+    if hints.num_rows:
+        hints, skip_hints = _measured(hints, request, failures)
+        hints, _ = select_stage.select(
+            hints,
+            min_score=request.min_score,
+            limit=None,
+            max_per_source=None,
+            max_per_evidence=None,
+            skip_floor=skipped and skip_hints,
+        )
+    return Selection(kept, excluded, hints, skipped)
 
 
-def _skip(table: pa.Table, request: Request, *, failed: bool) -> bool:
-    return select_stage.skip_floor(
+def _measured(table: pa.Table, request: Request, failures: Mapping[str, str]) -> tuple[pa.Table, bool]:
+    """Return a pool with what ``min_score`` is compared with, and whether the floor cannot be applied to it."""
+    fusion = request.scoring.fusion
+    if fusion != "rrf":
+        return table, False
+    table = select_stage.with_relevance(table)
+    return table, select_stage.skip_floor(
         floats(table, "semantic_relevance"),
-        fusion=request.scoring.fusion,
+        fusion=fusion,
         min_score=request.min_score,
-        vector_failed=failed,
+        vector_failed=Path.VECTOR in failures,
     )
 
 
