@@ -61,10 +61,6 @@ class Log(Protocol):
         """
         ...
 
-    def append_operations(self, operations: Sequence[Operation], *, recorded_at: int, epoch: int) -> list[int]:
-        """Commit ``operations`` and return their sequence numbers, dense and rising."""
-        ...
-
     def register_generation(
         self, identity: str, model_name: str, dimension: int, *, created_at: int, epoch: int
     ) -> int:

@@ -24,12 +24,10 @@ class Batch:
 
     Attributes:
         appended: One result an admission, in order.
-        op_seqs: One number an operation, in order.
         owners: Numbers of the owners the batch names, new ones included.
     """
 
     appended: list[Appended] = field(default_factory=list)
-    op_seqs: list[int] = field(default_factory=list)
     owners: dict[OwnerKey, int] = field(default_factory=dict)
 
 
@@ -80,7 +78,7 @@ def write_batch(
         batch.appended.append(Appended(number, _rows(decision, seq, owner_no=number, recorded_at=recorded_at)))
         seq += len(decision)
     _insert_rows(connection, admissions, batch.appended)
-    batch.op_seqs = _insert_operations(connection, operations, batch.owners, recorded_at=recorded_at)
+    _insert_operations(connection, operations, batch.owners, recorded_at=recorded_at)
     return batch
 
 
@@ -178,11 +176,10 @@ def _vectors(admissions: Sequence[Admission], appended: Sequence[Appended]) -> I
 
 def _insert_operations(
     connection: Connection, operations: Sequence[Operation], owners: Mapping[OwnerKey, int], *, recorded_at: int
-) -> list[int]:
+) -> None:
     if not operations:
-        return []
+        return
     last: int = connection.execute(sql.LAST_OPERATION).scalar_one()
-    numbers = list(range(last + 1, last + 1 + len(operations)))
     connection.execute(
         sql.ADD_OPERATIONS,
         [
@@ -194,7 +191,6 @@ def _insert_operations(
                 "payload": operation.payload,
                 "recorded_at": recorded_at,
             }
-            for number, operation in zip(numbers, operations, strict=True)
+            for number, operation in enumerate(operations, last + 1)
         ],
     )
-    return numbers

@@ -28,7 +28,7 @@ from storage.records import (
     OperationRow,
     OwnerKey,
 )
-from storage.sql_append import Batch, fence, write_batch
+from storage.sql_append import fence, write_batch
 from storage.sql_schema import check_schema, create_schema
 from storage.sqlite_engine import reading_engine, translated, writing_engine
 
@@ -127,11 +127,18 @@ class SqlLog(Log):
         operations: Sequence[Operation] = (),
     ) -> list[Appended]:
         """Commit the batch in one durable transaction; see :class:`Log`."""
-        return self._write(admissions, operations, recorded_at=recorded_at, epoch=epoch).appended
-
-    def append_operations(self, operations: Sequence[Operation], *, recorded_at: int, epoch: int) -> list[int]:
-        """Commit operations and return their numbers; see :class:`Log`."""
-        return self._write((), operations, recorded_at=recorded_at, epoch=epoch).op_seqs
+        with self._writing() as connection:
+            fence(connection, epoch=epoch, path=self._path)
+            batch = write_batch(
+                connection,
+                admissions,
+                operations,
+                recorded_at=recorded_at,
+                owners=self._owners,
+                dimensions=self._known_dimensions(connection, admissions),
+            )
+        self._remember(batch.owners)
+        return batch.appended
 
     def register_generation(
         self, identity: str, model_name: str, dimension: int, *, created_at: int, epoch: int
@@ -156,22 +163,6 @@ class SqlLog(Log):
             )
             connection.execute(sql.ADD_GENERATION, asdict(fresh))
         return fresh.generation
-
-    def _write(
-        self, admissions: Sequence[Admission], operations: Sequence[Operation], *, recorded_at: int, epoch: int
-    ) -> Batch:
-        with self._writing() as connection:
-            fence(connection, epoch=epoch, path=self._path)
-            batch = write_batch(
-                connection,
-                admissions,
-                operations,
-                recorded_at=recorded_at,
-                owners=self._owners,
-                dimensions=self._known_dimensions(connection, admissions),
-            )
-        self._remember(batch.owners)
-        return batch
 
     def _known_dimensions(self, connection: Connection, admissions: Sequence[Admission]) -> dict[int, int]:
         if any(admission.generation not in self._dimensions for admission in admissions):

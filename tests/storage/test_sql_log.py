@@ -163,7 +163,6 @@ class TestFence:
         assert newer == writer.epoch + 1
         for write in (
             lambda: writer.append(admission(event("e1"))),
-            lambda: writer.log.append_operations([], recorded_at=NOW, epoch=writer.epoch),
             lambda: writer.log.register_generation("id-2", "m", 2, created_at=NOW, epoch=writer.epoch),
         ):
             with pytest.raises(WriterFenced) as caught:
@@ -264,12 +263,13 @@ class TestOperations:
         writer.append(
             admission(event("e1")), operations=[Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"\x00\xff receipt")]
         )
-        numbers = writer.log.append_operations(
-            [Operation(BEN, "RETRIEVAL_REQUEST", "r2", b"2"), Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"3")],
-            recorded_at=NOW + 1,
-            epoch=writer.epoch,
+        writer.append(
+            operations=[
+                Operation(BEN, "RETRIEVAL_REQUEST", "r2", b"2"),
+                Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"3"),
+            ]
         )
-        assert numbers == [2, 3]
+        assert [row.op_seq for row in writer.log.operations(2)] == [2]
         assert writer.log.last_seq() == 1
         assert writer.log.owner_no(BEN) == 2  # a question may come before the first memory
         assert [row.payload for row in writer.log.operations(1)] == [b"\x00\xff receipt", b"3"]

@@ -44,7 +44,6 @@ class TestReaders:
         for write in (
             reader.begin_epoch,
             lambda: reader.append([admission(event("e"))], recorded_at=NOW, epoch=1),
-            lambda: reader.append_operations([], recorded_at=NOW, epoch=1),
             lambda: reader.register_generation("i", "m", 2, created_at=NOW, epoch=1),
         ):
             with pytest.raises(ReadOnlyStore):
