@@ -49,7 +49,13 @@ class Draft:
 
 
 def draft_memory(
-    arguments: MemoryArguments, *, owner: OwnerKey, now: datetime, new_id: Callable[[], str], link_entities: bool
+    arguments: MemoryArguments,
+    *,
+    owner: OwnerKey,
+    now: datetime,
+    new_id: Callable[[], str],
+    link_entities: bool,
+    request_digest: str | None = None,
 ) -> Draft:
     """Return the event and the memory of one plain ``store``."""
     event = Event(
@@ -62,6 +68,7 @@ def draft_memory(
         event_time=arguments.event_time,
         content_hash=hashlib.sha256(arguments.content.encode()).hexdigest(),
         metadata=arguments.metadata,
+        request_digest=request_digest,
     )
     node = _node(arguments, node_id=new_id(), now=now, evidence=(event.id,))
     return Draft(owner, event, node, _mentions(node) if link_entities else ())

@@ -28,9 +28,10 @@ from prme_ray.model.response import AdjustmentStep, Candidate, Exclusion, Lineag
 from prme_ray.model.tables import records, texts
 from stages.pack import Packed
 
-__all__ = ["Candidates", "Exclusions"]
+__all__ = ["RESERVED", "Candidates", "Exclusions"]
 
-_RESERVED = (SPEAKER_KEY, BINDINGS_KEY)
+RESERVED = (SPEAKER_KEY, BINDINGS_KEY)
+"""Metadata keys that are told in fields of their own."""
 _RANK_FUSION = 2
 
 
@@ -39,15 +40,18 @@ class Candidates(Sequence[Candidate]):
 
     Attributes:
         table: The Arrow table behind it, one row a candidate.
+        levels: Packed id -> representation level.
+        token_costs: Packed id -> tokens of its line.
+        default_reasons: Why DEFAULT would have dropped each row; ``None`` unless in AUDIT.
     """
 
     def __init__(
         self, table: pa.Table, *, packed: Packed | None = None, default_reasons: Sequence[str | None] | None = None
     ) -> None:
         self.table = table
-        self._levels: Mapping[str, str] = {} if packed is None else packed.levels
-        self._costs: Mapping[str, int] = {} if packed is None else packed.token_costs
-        self._reasons = default_reasons
+        self.levels: Mapping[str, str] = {} if packed is None else packed.levels
+        self.token_costs: Mapping[str, int] = {} if packed is None else packed.token_costs
+        self.default_reasons = default_reasons
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -82,7 +86,7 @@ class Candidates(Sequence[Candidate]):
         row = records(self.table.slice(position, 1))[0]
         node_id = row["node_id"]
         metadata = json.loads(row["metadata"]) if row["metadata"] else {}
-        public = {key: value for key, value in metadata.items() if key not in _RESERVED}
+        public = {key: value for key, value in metadata.items() if key not in RESERVED}
         return Candidate(
             node_id=node_id,
             content=row["content"],
@@ -115,10 +119,10 @@ class Candidates(Sequence[Candidate]):
             session_context_link=_link(row),
             conflict_flag=row["contradicts_id"] is not None,
             contradicts_id=row["contradicts_id"],
-            representation=self._levels.get(node_id),
-            token_cost=self._costs.get(node_id),
-            in_context=node_id in self._levels,
-            default_exclusion=None if self._reasons is None else self._reasons[position],
+            representation=self.levels.get(node_id),
+            token_cost=self.token_costs.get(node_id),
+            in_context=node_id in self.levels,
+            default_exclusion=None if self.default_reasons is None else self.default_reasons[position],
         )
 
 

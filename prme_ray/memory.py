@@ -115,6 +115,7 @@ class Memory:
         valid_from: Instant | None = None,
         valid_to: Instant | None = None,
         ttl_days: int | Omitted | None = OMITTED,
+        idempotency_key: str | None = None,
     ) -> Stored:
         """Remember a text; return when it is durable and every channel finds it.
 
@@ -137,8 +138,10 @@ class Memory:
             valid_from: Start of validity; admission when left out.
             valid_to: End of validity, exclusive; needs ``valid_from``.
             ttl_days: Days until it may expire; by type when left out, ``None`` for never.
+            idempotency_key: UUID; a repeat of the same call gives the same ids and stores nothing.
 
         Raises:
+            IdempotencyConflict: the owner used the key for another call.
             InvalidText: text with NUL or a lone surrogate.
             InvalidRequest: any other argument that is not allowed.
             EncoderMismatch: the store's vectors come from another encoder.
@@ -163,6 +166,7 @@ class Memory:
             valid_from=valid_from,
             valid_to=valid_to,
             ttl_days=ttl_days,
+            idempotency_key=idempotency_key,
         )
 
     def store_many(
@@ -175,7 +179,8 @@ class Memory:
                 tenant. Any iterable; it is read as it is stored.
             owner: On whose behalf.
             tenant: Tenant of the owner.
-            common: Arguments of :meth:`store` for every item; an item's own win.
+            common: Arguments of :meth:`store` for every item; an item's own win. ``idempotency_key``
+                stands for the whole list.
 
         Returns:
             A receipt for each item, in order.
@@ -228,6 +233,7 @@ class Memory:
         valid_from: Instant | None = None,
         valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> str:
         """Relate two memories of one owner; return the id of the edge.
 
@@ -243,6 +249,7 @@ class Memory:
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=metadata,
+            idempotency_key=idempotency_key,
         )
 
     # -- reading --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from prme_ray.model.enums import Path
@@ -28,7 +29,7 @@ from prme_ray.model.tables import no_hits
 from prme_ray.steps import alternates, finish, generate, neural, rank
 from prme_ray.steps.values import Scans
 
-__all__ = ["FLOW", "GIVEN", "Each", "Place", "Step", "check_flow"]
+__all__ = ["FLOW", "GIVEN", "Each", "Fragment", "Place", "Step", "check_flow", "fragment", "tail_steps"]
 
 
 class Place(StrEnum):
@@ -97,6 +98,21 @@ class Each:
     result: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """The steps of one place, to be run in one call by the process that has what the place needs.
+
+    Attributes:
+        place: The place.
+        steps: Its steps, in the order of the flow.
+        inputs: Names made by steps of other places, in the order they are first needed.
+    """
+
+    place: Place
+    steps: tuple[Step, ...]
+    inputs: tuple[str, ...]
+
+
 GIVEN: tuple[str, ...] = ("request", "settings", "tools", "failures")
 """Values that come with the request: ``failures`` maps a failed channel to its reason."""
 
@@ -106,13 +122,12 @@ def _nothing() -> None:
 
 
 _CHANNELS = ("graph", "vector", "lexical", "pinned", "scans")
-_HINT_VECTOR = ("embedding", "request", "plan")
 
 _FOUND = ("alternate_graph", "alternate_vector", "alternate_lexical", "pinned")
 
 _ALTERNATE: tuple[Step, ...] = (
     Step("alternate_plan", alternates.plan_alternate, ("alternate", "plan")),
-    Step("alternate_embedding", generate.embed, ("alternate",), Place.EMBEDDER, Path.VECTOR, _nothing),
+    Step("alternate_embedding", generate.embed, ("alternate_plan",), Place.EMBEDDER, Path.VECTOR, _nothing),
     Step(
         "alternate_vector",
         generate.search_vectors,
@@ -121,22 +136,8 @@ _ALTERNATE: tuple[Step, ...] = (
         Path.VECTOR,
         no_hits,
     ),
-    Step(
-        "alternate_lexical",
-        generate.search_text,
-        ("alternate", "alternate_plan"),
-        Place.LEXICAL,
-        Path.LEXICAL,
-        no_hits,
-    ),
-    Step(
-        "alternate_graph",
-        generate.traverse,
-        ("alternate", "alternate_plan"),
-        Place.GRAPH,
-        Path.GRAPH,
-        no_hits,
-    ),
+    Step("alternate_lexical", generate.search_text, ("alternate_plan",), Place.LEXICAL, Path.LEXICAL, no_hits),
+    Step("alternate_graph", generate.traverse, ("alternate_plan",), Place.GRAPH, Path.GRAPH, no_hits),
     Step("alternate_nodes", alternates.hydrate, _FOUND, Place.RECORDS),
     Step("alternate_merged", alternates.merge_channels, (*_FOUND, "alternate_nodes")),
 )
@@ -145,12 +146,12 @@ FLOW: tuple[Step | Each, ...] = (
     Step("analysis", generate.analyze, ("request", "settings")),
     Step("plan", generate.plan, ("request", "analysis")),
     Step("entities", generate.name_types, ("analysis", "plan"), Place.RECORDS),
-    Step("embedding", generate.embed, ("request",), Place.EMBEDDER, Path.VECTOR, _nothing),
+    Step("embedding", generate.embed, ("plan",), Place.EMBEDDER, Path.VECTOR, _nothing),
+    Step("lexical", generate.search_text, ("plan",), Place.LEXICAL, Path.LEXICAL, no_hits),
+    Step("scans", generate.scan_terms, ("lexical", "plan"), Place.LEXICAL, "LEXICAL_AGG", Scans),
+    Step("graph", generate.traverse, ("plan",), Place.GRAPH, Path.GRAPH, no_hits),
+    Step("pinned", generate.find_pinned, ("plan",), Place.RECORDS, Path.PINNED, no_hits),
     Step("vector", generate.search_vectors, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, no_hits),
-    Step("lexical", generate.search_text, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, no_hits),
-    Step("scans", generate.scan_terms, ("lexical", "request", "plan"), Place.LEXICAL, "LEXICAL_AGG", Scans),
-    Step("graph", generate.traverse, ("request", "plan"), Place.GRAPH, Path.GRAPH, no_hits),
-    Step("pinned", generate.find_pinned, ("request", "plan"), Place.RECORDS, Path.PINNED, no_hits),
     Step("nodes", generate.hydrate, _CHANNELS, Place.RECORDS),
     Step("merged", rank.merge_channels, (*_CHANNELS, "nodes")),
     Step("alternates", alternates.reformulate, ("request", "settings"), Place.REFORMULATOR),
@@ -167,13 +168,29 @@ FLOW: tuple[Step | Each, ...] = (
     Step("episodes", rank.expand_episodes, ("sessions", "request")),
     Step("sources", rank.find_sources, ("episodes", "request", "plan"), Place.RECORDS),
     Step("evidence", rank.project_evidence, ("episodes", "sources", "request", "settings")),
-    Step("hint_vector", finish.find_vector_hints, _HINT_VECTOR, Place.VECTOR, Path.VECTOR, no_hits),
-    Step("hint_lexical", finish.find_text_hints, ("request", "plan"), Place.LEXICAL, Path.LEXICAL, no_hits),
+    Step("hint_vector", finish.find_vector_hints, ("embedding", "plan"), Place.VECTOR, Path.VECTOR, no_hits),
+    Step("hint_lexical", finish.find_text_hints, ("plan",), Place.LEXICAL, Path.LEXICAL, no_hits),
     Step("hint_pool", finish.hydrate_hints, ("hint_vector", "hint_lexical", "plan"), Place.RECORDS),
     Step("hints", finish.rank_hints, ("hint_pool", "allowed", "request", "analysis", "settings")),
     Step("selection", finish.choose, ("evidence", "hints", "request", "failures")),
     Step("packed", finish.pack_context, ("selection", "request", "analysis", "tools")),
 )
+
+
+@cache
+def fragment(place: Place, flow: str = "") -> Fragment:
+    """Return what a place does for a question, or for one item of the ``Each`` named ``flow``."""
+    steps = FLOW if not flow else next(each.steps for each in FLOW if isinstance(each, Each) and each.name == flow)
+    own = tuple(step for step in steps if isinstance(step, Step) and step.place is place)
+    made = {step.name for step in own}
+    needed = dict.fromkeys(name for step in own for name in step.inputs if name not in made)
+    return Fragment(place, own, tuple(needed))
+
+
+@cache
+def tail_steps() -> dict[str, Step]:
+    """Return the pure steps by name: each may run anywhere."""
+    return {step.name: step for step in FLOW if isinstance(step, Step) and step.place is Place.TAIL}
 
 
 def check_flow(flow: tuple[Step | Each, ...] = FLOW) -> None:

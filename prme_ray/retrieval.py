@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
+from prme_ray.executors.engine import Executor
 from prme_ray.executors.inline import InlineExecutor
 from prme_ray.helpers import NO_HELPERS, Helpers
 from prme_ray.model.enums import Path, RetrievalMode
@@ -18,6 +19,7 @@ from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.text import uuid_of
+from prme_ray.pipeline import Place
 from prme_ray.retrieval_log import OP_TYPE, encode_record
 from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
@@ -44,6 +46,7 @@ class Retriever:
         clock: Returns the current UTC time.
         new_id: Returns a fresh UUID as text.
         helpers: Cross-encoder and rewriter of questions, where the settings use them.
+        executor: What runs the flow; plain calls in this process when ``None``.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Retriever:
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
         helpers: Helpers = NO_HELPERS,
+        executor: Executor | None = None,
     ) -> None:
         self._store = store
         self._encoder = encoder
@@ -62,7 +66,13 @@ class Retriever:
         self._clock = clock
         self._new_id = new_id
         self._helpers = helpers
-        self._executor = InlineExecutor()
+        self._executor: Executor = InlineExecutor() if executor is None else executor
+        self._resources = {
+            Place.EMBEDDER: encoder,
+            Place.RERANKER: helpers.cross_encoder,
+            Place.REFORMULATOR: helpers.reformulate,
+        }
+        self._disabled = frozenset(settings.disabled_channels)
         self._tools = Tools(counter(settings.packing.tokenizer), LineCache())
         self._fingerprint = settings.fingerprint()
         self._version = _scoring_version(settings.scoring)
@@ -93,21 +103,14 @@ class Retriever:
         found = self._store.view(key)
         view = self._empty if found is None else found
         given = {"request": request, "settings": self._settings, "tools": self._tools, "failures": failures}
-        run = self._executor.run(
-            given,
-            view=view,
-            encoder=self._encoder,
-            cross_encoder=self._helpers.cross_encoder,
-            reformulate=self._helpers.reformulate,
-            disabled=frozenset(self._settings.disabled_channels),
-        )
+        run = self._executor.run(given, view=view, resources=self._resources, disabled=self._disabled)
         logged = time.perf_counter()
         persisted = found is not None and self._log(key, request, run.values, view)
         timings = {name: seconds * 1e3 for name, seconds in run.timings.items()}
         timings["logging"] = (time.perf_counter() - logged) * 1e3
         timings["total"] = (time.perf_counter() - started) * 1e3
         context = AnswerContext(
-            snapshot=view.seq,
+            snapshot=view.owner_seq,
             encoder=self._encoder.identity,
             reranker=self._helpers.reranker,
             owner_known=found is not None,
@@ -137,7 +140,7 @@ class Retriever:
             request,
             values,
             known=self._tools.lines.known,
-            snapshot=view.seq,
+            snapshot=view.owner_seq,
             encoder=self._encoder.identity,
             reranker=self._helpers.reranker,
             fingerprint=self._fingerprint,

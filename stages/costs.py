@@ -3,6 +3,9 @@
 Counting tokens is the most expensive thing stage 6 does (20 µs a line), so lines are kept in a cache
 that the caller owns. An entry is found by owner, node id, ``updated_at``, format, level, encoding and
 reference: everything a line depends on.
+
+References are numbered anew for every question (``["m12","note",…``). Where the tokenizer splits behind
+digits, what follows the reference is therefore kept and counted apart from the start that ends in it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from collections.abc import MutableMapping, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.protocols import TokenCounter
@@ -18,7 +23,7 @@ from prme_ray.model.settings import PackingSettings
 from prme_ray.model.tables import texts, times
 from stages.line_cache import LineCache
 from stages.lines import KnownLines, Line, Lines
-from stages.render import record_line
+from stages.render import line_start, record_line
 from stages.render_record import TEXT_LEVELS, Record, read
 
 __all__ = ["CachedLines", "LineCosts"]
@@ -60,6 +65,7 @@ class CachedLines:
         self._cache = cache
         self._owner = owner
         self._longest_text = counter.longest_token * packing.token_budget
+        self._started: tuple[Sequence[str], list[str], npt.NDArray[np.int64]] | None = None
         self.count = counter.count
 
     def lines(self, table: pa.Table, *, level: str, references: Sequence[str] | None) -> Lines:
@@ -70,27 +76,56 @@ class CachedLines:
             level: One of :data:`~stages.render_record.LEVELS`.
             references: ``m1`` … of each row, where the format shows them.
         """
-        variant = f"{self._format}\0{level}\0{self._counter.name}\0{self._owner}"
-        if references is None and isinstance(self._cache, LineCache):
-            return self._by_row(self._cache, table, variant, level)
-        return Lines.of(self._by_key(table, variant, level, references))
+        cache = self._cache
+        if isinstance(cache, LineCache) and (references is None or self._counter.splits_after_digits):
+            found = self._by_row(cache, table, level, cut=references is not None)
+            if found is not None:
+                return found if references is None else found.after(*self._starts(cache, references))
+        return Lines.of(self._by_key(table, level, references))
 
-    def _by_row(self, cache: LineCache, table: pa.Table, variant: str, level: str) -> Lines:
+    def _starts(self, cache: LineCache, references: Sequence[str]) -> tuple[Sequence[str], npt.NDArray[np.int64]]:
+        """Return how each line starts, and what that costs; once a request, as all levels start alike."""
+        if self._started is None or self._started[0] is not references:
+            known = cache.starts.setdefault((self._counter.name, self._format), {})
+            for reference in references:
+                if reference not in known:
+                    start = line_start(self._format, reference)
+                    known[reference] = start, self._counter.count(start)
+            starts = list(map(known.__getitem__, references))
+            tokens = np.array([cost for _, cost in starts], np.int64)
+            self._started = references, [start for start, _ in starts], tokens
+        return self._started[1:]
+
+    def _by_row(self, cache: LineCache, table: pa.Table, level: str, *, cut: bool = False) -> Lines | None:
+        """Return the lines from the facts about their memories; ``None`` where a text is too long to count.
+
+        Args:
+            cache: Holds the facts.
+            table: Rows of ``NODE`` or wider.
+            level: Representation level.
+            cut: Return what stands behind the reference.
+        """
         facts, rows = cache.known.of(table)
+        variant = self._variant(level, cut=cut)
         known = facts.lines.get(variant)
         if known is None:
             known = facts.lines[variant] = KnownLines(len(facts.target))
         missing = known.missing(rows)
         if len(missing):
-            found = self._by_key(table.take(pa.array(missing)), variant, level, None)
+            found = self._by_key(table.take(pa.array(missing)), level, None, cut=cut)
             if any(line.tokens == _NEVER for line in found):
-                # Which texts are too long depends on the request's budget.
-                return Lines.of(self._by_key(table, variant, level, None))
+                return None  # which texts are too long depends on the request's budget
             for row, line in zip(rows[missing].tolist(), found, strict=True):
                 known.put(row, line)
         return known.at(rows)
 
-    def _by_key(self, table: pa.Table, variant: str, level: str, references: Sequence[str] | None) -> list[Line]:
+    def _variant(self, level: str, *, cut: bool) -> str:
+        return f"{self._format}\0{level}\0{self._counter.name}\0{'cut' if cut else ''}\0{self._owner}"
+
+    def _by_key(
+        self, table: pa.Table, level: str, references: Sequence[str] | None, *, cut: bool = False
+    ) -> list[Line]:
+        variant = self._variant(level, cut=cut)
         ids, versions = texts(table, "node_id"), times(table, "updated_at").tolist()
         keys: list[Any] = list(
             zip(ids, versions, repeat(variant), strict=False)
@@ -100,10 +135,10 @@ class CachedLines:
         try:
             return list(map(self._cache.__getitem__, keys))
         except KeyError:
-            return self._with_missing(table, keys, level, references)
+            return self._with_missing(table, keys, level, references, cut=cut)
 
     def _with_missing(
-        self, table: pa.Table, keys: Sequence[Any], level: str, references: Sequence[str] | None
+        self, table: pa.Table, keys: Sequence[Any], level: str, references: Sequence[str] | None, *, cut: bool
     ) -> list[Line]:
         lines: list[Any] = [self._cached(key) for key in keys]
         missing = [row for row, line in enumerate(lines) if line is None]
@@ -112,7 +147,8 @@ class CachedLines:
             if level in TEXT_LEVELS and len(record.content) > self._longest_text:
                 lines[row] = Line("", _NEVER, _NEVER, speaker=False, blank=not record.content.strip())
             else:
-                lines[row] = self._line(record, level, None if references is None else references[row])
+                reference = None if references is None else references[row]
+                lines[row] = self._tail(record, level) if cut else self._line(record, level, reference)
                 self._cache[keys[row]] = lines[row]
         return lines
 
@@ -122,7 +158,14 @@ class CachedLines:
         except KeyError:
             return None
 
+    def _tail(self, record: Record, level: str) -> Line:
+        whole, speaker = record_line(record, context_format=self._format, level=level, reference="m")
+        return self._counted(whole.removeprefix(line_start(self._format, "m")), record, speaker=speaker)
+
     def _line(self, record: Record, level: str, reference: str | None) -> Line:
         text, speaker = record_line(record, context_format=self._format, level=level, reference=reference)
+        return self._counted(text, record, speaker=speaker)
+
+    def _counted(self, text: str, record: Record, *, speaker: bool) -> Line:
         count = self._counter.count
         return Line(text, count(text + "\n"), count(text), speaker, not record.content.strip())

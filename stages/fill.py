@@ -29,6 +29,7 @@ class Ladder:
         self._table, self._costs, self._references = table, costs, references
         self.levels = levels
         self._lines: dict[str, Lines] = {}
+        self._tokens: dict[str, list[int]] = {}
         self.full = self.lines(levels[0])
 
     def lines(self, level: str) -> Lines:
@@ -36,6 +37,12 @@ class Ladder:
         if level not in self._lines:
             self._lines[level] = self._costs.lines(self._table, level=level, references=self._references)
         return self._lines[level]
+
+    def tokens(self, level: str) -> list[int]:
+        """Return what every row's line at a level costs."""
+        if level not in self._tokens:
+            self._tokens[level] = self.lines(level).tokens.tolist()
+        return self._tokens[level]
 
     def cheapest_from(self, order: list[int]) -> list[int]:
         """Return, for each place of the order, the fewest tokens any record from there on can cost."""
@@ -68,7 +75,7 @@ def fill(
     """
     reasons: dict[int, str] = {}
     full, richest, lower = ladder.full, ladder.levels[0], ladder.levels[1:]
-    tokens = full.tokens.tolist()
+    tokens = ladder.tokens(richest)
     cheapest: list[int] | None = None
     ahead = layout.extend(order, full, richest) if folding is None and not any(blank) else 0
     tried, room = ahead, layout.room
@@ -85,7 +92,9 @@ def fill(
                         folding.remove(covered)
                         reasons[covered] = "folded"
             room = layout.room
-        elif lower and any(layout.add(row, ladder.lines(level)[row], level) for level in lower):
+        elif any(
+            ladder.tokens(level)[row] <= room and layout.add(row, ladder.lines(level)[row], level) for level in lower
+        ):
             room = layout.room
         else:
             reasons[row] = "budget"

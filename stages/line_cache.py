@@ -32,6 +32,8 @@ class LineCache(dict[Any, Line]):
         self._old: dict[Any, Line] = {}
         self.known = KnownRows()
         """Lines by row of the memories that requests keep asking about."""
+        self.starts: dict[tuple[str, str], dict[str, tuple[str, int]]] = {}
+        """Encoding and format -> reference -> how a line with it starts, and what that costs."""
         self._size = 0
 
     def __missing__(self, key: Any) -> Line:

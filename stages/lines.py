@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,7 @@ class Lines:
     _places: list[int]
     tokens: npt.NDArray[np.int64]
     blank: npt.NDArray[np.bool_]
+    _starts: Sequence[str] | None = None
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Lines:
@@ -60,7 +61,20 @@ class Lines:
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, row: int) -> Line:
-        return self._pool[self._places[row]]  # type: ignore[return-value]
+        line: Line = self._pool[self._places[row]]  # type: ignore[assignment]
+        if self._starts is None:
+            return line
+        tokens = int(self.tokens[row])
+        return Line(self._starts[row] + line.text, tokens, tokens - line.tokens + line.last, line.speaker, line.blank)
+
+    def after(self, starts: Sequence[str], tokens: npt.NDArray[np.int64]) -> Lines:
+        """Return these lines, each behind a start of its own; a text is put together when it is read.
+
+        Args:
+            starts: Start of each line.
+            tokens: Tokens of each start, which must be what the line grows by, shape (n,).
+        """
+        return replace(self, tokens=self.tokens + tokens, _starts=starts)
 
 
 class KnownLines:

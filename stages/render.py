@@ -14,7 +14,7 @@ from prme_ray.model.tables import codes
 from stages import render_auditable, render_compact, render_reader
 from stages.render_record import Record
 
-__all__ = ["SECTIONS", "assemble", "has_references", "header", "label", "record_line", "section_codes"]
+__all__ = ["SECTIONS", "assemble", "has_references", "header", "label", "line_start", "record_line", "section_codes"]
 
 SECTIONS: tuple[str, ...] = (
     "contested_claims",
@@ -88,6 +88,11 @@ def record_line(
     if context_format == "compact":
         return render_compact.line(record, level, reference or ""), False
     return render_auditable.line(record, level), False
+
+
+def line_start(context_format: ContextFormat, reference: str) -> str:
+    """Return how the lines of a format that shows references start, up to the reference's end."""
+    return (render_compact.START if context_format == "compact" else render_reader.START) + reference
 
 
 def assemble(

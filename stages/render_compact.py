@@ -6,7 +6,7 @@ import json
 
 from stages.render_record import Record, level_text, quoted, utc
 
-__all__ = ["FIELDS", "header", "line"]
+__all__ = ["FIELDS", "START", "header", "line"]
 
 FIELDS = (
     "ref",
@@ -22,6 +22,9 @@ FIELDS = (
     "text",
 )
 """Field order of a line."""
+
+START = '["'
+"""What stands before the reference."""
 
 
 def header() -> str:

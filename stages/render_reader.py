@@ -19,7 +19,10 @@ from prme_ray.model.enums import EpistemicType, LifecycleState
 from prme_ray.model.times import from_micros
 from stages.render_record import Record, quoted
 
-__all__ = ["ReaderParts", "header", "line", "parts"]
+__all__ = ["START", "ReaderParts", "header", "line", "parts"]
+
+START = "- ["
+"""What stands before the reference, in lines that show one."""
 
 _PLAIN_STATES = frozenset({LifecycleState.TENTATIVE, LifecycleState.STABLE})
 _PLAIN_KNOWLEDGE = frozenset({EpistemicType.OBSERVED, EpistemicType.ASSERTED})

@@ -23,6 +23,7 @@ from prme_ray.model.times import NO_TIME
 from storage.columns import Columns, Growing
 from storage.graph import fold_name
 from storage.lexical import Lexical, TextRow
+from storage.parts import ALL_PARTS, Part
 from storage.table_vectors import TableVectors, TableVectorStore
 from storage.tables import NodeTable
 from storage.vectors import Vectors, VectorStore
@@ -67,6 +68,7 @@ class Head:
 
     Attributes:
         seq: Sequence number of the last entry folded in.
+        owner_seq: How many of the owner's entries are folded in, events included.
         parts: The memories as ``NODE`` tables, one after the other, each of one chunk.
         vertices: Columns by vertex.
         memories: Vertex of every memory.
@@ -83,6 +85,7 @@ class Head:
     """
 
     seq: int
+    owner_seq: int
     parts: tuple[pa.Table, ...]
     vertices: dict[str, npt.NDArray[Any]]
     memories: npt.NDArray[np.int64]
@@ -107,15 +110,26 @@ class Folded:
             vectors in memory.
         owner_no: The owner, for ``table``.
         upto: Sequence number, for ``table``.
+        parts: What is kept; a view answers only from those.
     """
 
-    def __init__(self, *, dimension: int, table: NodeTable | None = None, owner_no: int = 0, upto: int = 0) -> None:
-        self._dimension = dimension
+    def __init__(
+        self,
+        *,
+        dimension: int,
+        table: NodeTable | None = None,
+        owner_no: int = 0,
+        upto: int = 0,
+        parts: frozenset[Part] = ALL_PARTS,
+    ) -> None:
+        self._kept = parts
+        # Without vectors the rows stay, at a width of nothing.
+        self._dimension = dimension if Part.VECTORS in parts else 0
         self._vertices = Columns(_VERTEX)
         self._memories = Growing(np.int64)
         self._edges = Columns(_EDGE)
         self._vectors: VectorStore | TableVectorStore = (
-            VectorStore(dimension)
+            VectorStore(self._dimension)
             if table is None
             else TableVectorStore(table, owner_no=owner_no, upto=upto, dimension=dimension, rows_of=self._rows_of)
         )
@@ -129,6 +143,7 @@ class Folded:
         self._partitions: dict[tuple[str, int], int] = {}
         self._waiting = pa.table({})
         self._part_bytes = 0
+        self._columns = NODE if Part.RECORDS in parts else pa.schema([NODE.field("node_id")])
 
     @property
     def nbytes(self) -> int:
@@ -166,7 +181,7 @@ class Folded:
             matrix, present = _vectors(answers, self._dimension)
             self._vectors.append(matrix, present=present)
         if answers.num_rows:
-            memories = answers.select(NODE.names).cast(NODE).combine_chunks()
+            memories = answers.select(self._columns.names).cast(self._columns).combine_chunks()
             self._parts = _merged((*self._parts, memories))
             self._part_bytes += memories.nbytes
         entities = np.flatnonzero(codes(table, "node_type") == code(NodeType.ENTITY)).tolist()
@@ -181,11 +196,15 @@ class Folded:
         self._ids.extend(ids)
         self._memory_ids.extend(answer_ids)
         self._vertex_of.update(zip(ids, range(first_vertex, first_vertex + len(ids)), strict=True))
+        if Part.TEXT not in self._kept:
+            return []
         numbered = enumerate(zip(answer_ids, texts(answers, "content"), strict=True), start=first_row)
         return [(ordinal, name, content) for ordinal, (name, content) in numbered if content.strip()]
 
     def add_edges(self, table: pa.Table) -> None:
         """Fold in edges; one whose ends are not both known waits until they are."""
+        if Part.EDGES not in self._kept:
+            return
         if self._waiting.num_rows:
             table = pa.concat_tables([self._waiting, table])
         source = self._ends(table, "source_id")
@@ -205,10 +224,11 @@ class Folded:
         )
         self._edge_ids.extend(texts(table, "edge_id"))
 
-    def head(self, *, seq: int, lexical: Lexical) -> Head:
+    def head(self, *, seq: int, owner_seq: int, lexical: Lexical) -> Head:
         """Return the fold so far."""
         return Head(
             seq=seq,
+            owner_seq=owner_seq,
             parts=self._parts,
             vertices=self._vertices.freeze(),
             memories=self._memories.freeze(),
@@ -274,6 +294,8 @@ def _facts(table: pa.Table) -> dict[str, npt.NDArray[Any]]:
 
 
 def _vectors(table: pa.Table, dimension: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    if not dimension:
+        return np.empty((table.num_rows, 0), np.float32), np.zeros(table.num_rows, np.bool_)
     column = table.column("vector").combine_chunks()
     present = column.is_valid().to_numpy(zero_copy_only=False)
     matrix = np.zeros((len(present), dimension), np.float32)

@@ -14,6 +14,7 @@ from storage.records import (
     Appended,
     EntryKind,
     Generation,
+    LastEntry,
     LogRow,
     Operation,
     OperationRow,
@@ -87,8 +88,8 @@ class Log(Protocol):
         """Return every owner with its number, by number."""
         ...
 
-    def owner_seq(self, owner_no: int) -> int:
-        """Return the number of the owner's newest entry, 0 when there is none."""
+    def last_of(self, owner_no: int, *, upto: int | None = None) -> LastEntry:
+        """Return both numbers of the owner's newest entry, or of the newest with ``seq <= upto``."""
         ...
 
     def read(

@@ -10,6 +10,7 @@ One writer applies, any number of threads read.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,11 +19,15 @@ import pyarrow as pa
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from storage.folded import Folded
 from storage.lexical import LexicalIndex
+from storage.parts import ALL_PARTS, Part
 from storage.records import LogRow
 from storage.tables import EDGE, EdgeTable, NodeTable, node_schema
 from storage.view import OwnerView
 
 __all__ = ["OwnerState"]
+
+_PAST_VIEWS = 8
+"""Views kept behind the newest: requests of several coordinators cross, none needs an old one for long."""
 
 
 class OwnerState:
@@ -35,6 +40,7 @@ class OwnerState:
         table: Node table that is searched for the vectors admitted up to ``upto``, for an owner whose
             vectors do not fit the memory budget; ``None`` keeps all vectors in memory.
         upto: Sequence number, for ``table``.
+        parts: What is kept of the owner; the views answer only from those.
     """
 
     def __init__(
@@ -45,17 +51,20 @@ class OwnerState:
         lexical_dir: Path | None = None,
         table: NodeTable | None = None,
         upto: int = 0,
+        parts: frozenset[Part] = ALL_PARTS,
     ) -> None:
         self.owner_no = owner_no
         self._node_schema = node_schema(dimension)
-        self._folded = Folded(dimension=dimension, table=table, owner_no=owner_no, upto=upto)
+        self._folded = Folded(dimension=dimension, table=table, owner_no=owner_no, upto=upto, parts=parts)
         self._lexical = LexicalIndex(lexical_dir)
         self._lock = threading.Lock()
         self._seq = 0
+        self._owner_seq = 0
         self._unindexed: list[tuple[int, str, str]] = []
         self._unpublished = False
         self._broken = False
         self._closed = False
+        self._past: deque[OwnerView] = deque(maxlen=_PAST_VIEWS)
         self._view = self._make_view()
         self._nbytes = self._folded.nbytes
 
@@ -65,11 +74,16 @@ class OwnerState:
         return self._seq
 
     @property
+    def owner_seq(self) -> int:
+        """How many of the owner's entries are folded in, events included."""
+        return self._owner_seq
+
+    @property
     def nbytes(self) -> int:
         """Estimated bytes in memory."""
         return self._nbytes
 
-    def load(self, nodes: pa.Table, edges: pa.Table, *, seq: int | None = None) -> None:
+    def load(self, nodes: pa.Table, edges: pa.Table, *, owner_seq: int, seq: int | None = None) -> None:
         """Fold in an owner's rows of the node and edge projections, in sequence order.
 
         The views follow with the next :meth:`apply` or :meth:`view`: a text index on disk may be ahead
@@ -78,6 +92,7 @@ class OwnerState:
         Args:
             nodes: Columns of :func:`storage.tables.node_schema`.
             edges: Columns of :data:`storage.tables.EDGE`.
+            owner_seq: The owner's own number of the last entry that both hold, as the log has it.
             seq: Number up to which both hold everything; the largest of their rows when ``None``.
 
         Raises:
@@ -85,7 +100,7 @@ class OwnerState:
         """
         with self._lock:
             last = [int(table.column("seq")[-1].as_py()) for table in (nodes, edges) if table.num_rows]
-            self._fold(nodes, edges, seq=max([self._seq, *last]) if seq is None else seq)
+            self._fold(nodes, edges, seq=max([self._seq, *last]) if seq is None else seq, owner_seq=owner_seq)
 
     def apply(self, rows: Sequence[LogRow]) -> None:
         """Fold in log entries and publish the new view; on return every channel finds them.
@@ -109,7 +124,8 @@ class OwnerState:
             new = [row for row in rows if row.seq > self._seq]
             if new:
                 nodes = _batch(NodeTable, new, self._node_schema)
-                self._fold(nodes, _batch(EdgeTable, new, EDGE), seq=new[-1].seq)
+                edges = _batch(EdgeTable, new, EDGE)
+                self._fold(nodes, edges, seq=new[-1].seq, owner_seq=new[-1].owner_seq)
             self._publish()
 
     def view(self) -> OwnerView:
@@ -118,6 +134,14 @@ class OwnerState:
             with self._lock:
                 self._publish()
         return self._view
+
+    def view_at(self, owner_seq: int) -> OwnerView | None:
+        """Return the view at that number of the owner's, ``None`` when it is not there yet or any more."""
+        view = self.view()
+        if view.owner_seq == owner_seq:
+            return view
+        with self._lock:
+            return next((past for past in self._past if past.owner_seq == owner_seq), None)
 
     def release(self) -> None:
         """End the threads of the text index's writer; the next write starts them again."""
@@ -130,7 +154,7 @@ class OwnerState:
             self._closed = True
             self._lexical.release()
 
-    def _fold(self, nodes: pa.Table, edges: pa.Table, *, seq: int) -> None:
+    def _fold(self, nodes: pa.Table, edges: pa.Table, *, seq: int, owner_seq: int) -> None:
         self._check_whole()
         self._folded.check(nodes)
         self._broken = True
@@ -139,6 +163,7 @@ class OwnerState:
         if nodes.num_rows or edges.num_rows:
             self._folded.add_edges(edges)
         self._seq = seq
+        self._owner_seq = owner_seq
         self._unpublished = True
         self._broken = False
 
@@ -149,6 +174,7 @@ class OwnerState:
         self._broken = True
         self._lexical.extend(self._unindexed)
         self._unindexed = []
+        self._past.append(self._view)
         self._view = self._make_view()
         self._nbytes = self._folded.nbytes
         self._unpublished = False
@@ -162,7 +188,8 @@ class OwnerState:
             )
 
     def _make_view(self) -> OwnerView:
-        return OwnerView(self._folded.head(seq=self._seq, lexical=self._lexical.freeze()))
+        lexical = self._lexical.freeze()
+        return OwnerView(self._folded.head(seq=self._seq, owner_seq=self._owner_seq, lexical=lexical))
 
 
 def _batch(table: type[NodeTable] | type[EdgeTable], rows: Sequence[LogRow], schema: pa.Schema) -> pa.Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from prme_ray.model.enums import Scope
 from prme_ray.model.errors import InvalidRequest, TerminalError
@@ -22,6 +23,7 @@ __all__ = [
     "EntryKind",
     "Filters",
     "Generation",
+    "LastEntry",
     "LogRow",
     "Operation",
     "OperationRow",
@@ -84,15 +86,34 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """An entry as committed. ``recorded_at`` is in microseconds since the epoch."""
+    """An entry as committed.
+
+    Attributes:
+        seq: Its number in the shard: dense, shared by all owners, never shown to one.
+        owner_no: Number of the owner in the log.
+        owner_seq: The owner's own number of the entry: 1, 2, 3… in the order of ``seq``.
+        kind: What it admits.
+        subject: UUID of the record.
+        payload: JSON text of the record.
+        recorded_at: Microseconds since the epoch.
+        vector: Vector of the generation that was asked for.
+    """
 
     seq: int
     owner_no: int
+    owner_seq: int
     kind: EntryKind
     subject: str
     payload: str
     recorded_at: int
     vector: bytes | None = None
+
+
+class LastEntry(NamedTuple):
+    """Where an owner stands: both numbers of an owner's last entry, 0 and 0 before the first."""
+
+    seq: int
+    owner_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +123,14 @@ class Appended:
     Attributes:
         owner_no: The owner's number in this log; 0 where the admission was refused.
         rows: Its entries as committed, in order, skipped ones left out.
+        repeated: The log had it already: ``rows`` are those of the first time, nothing was added.
         error: Why it was refused; the other admissions of the batch are not affected.
     """
 
     owner_no: int
     rows: tuple[LogRow, ...] = ()
     error: TerminalError | None = None
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prme_ray.model.errors import EncoderMismatch, ReadOnlyStore
+from prme_ray.model.errors import EncoderMismatch, ReadOnlyStore, SnapshotGone
 from prme_ray.model.settings import StorageSettings
 from prme_ray.model.times import micros
 from storage.commit import GroupCommit
 from storage.log import Log
 from storage.owner_state import OwnerState
+from storage.parts import ALL_PARTS, Part
 from storage.projector import Projector
 from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
 from storage.residents import Residents
@@ -54,6 +55,7 @@ class Shard:
         residents: Memory shared by all shards of the process.
         clock: Returns the current UTC time.
         writable: Whether this process holds the shard's lock.
+        parts: What is kept of the owners in memory; a writer keeps all.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class Shard:
         residents: Residents,
         clock: Callable[[], datetime],
         writable: bool,
+        parts: frozenset[Part] = ALL_PARTS,
     ) -> None:
+        self._parts = parts
         self.path = path
         self.number = number
         self.writable = writable
@@ -168,13 +172,20 @@ class Shard:
         last = 0
         with self._apply_lock:
             for owner_no, rows in by_owner.items():
-                last = max(last, rows[-1].seq) if rows else last
+                last = max([last, *(row.seq for row in rows)])
                 state = self._residents.peek((self.number, owner_no))
                 if state is not None:
-                    state.apply([row for row in rows if row.seq > state.seq])
+                    self._bring_up(state, owner_no, rows)
         self._residents.trim()
         if last and self.projector is not None:
             self.projector.notify(last)
+
+    def _bring_up(self, state: OwnerState, owner_no: int, rows: list[LogRow]) -> None:
+        # The owner's own numbers have no gaps, so a commit whose answer was lost on the way shows here.
+        new = sorted((row for row in rows if row.seq > state.seq), key=lambda row: row.seq)
+        if new and new[0].owner_seq != state.owner_seq + 1:
+            new = self.log.read(after=state.seq, owner_no=owner_no, generation=self.reading_generation())
+        state.apply(new)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -190,11 +201,32 @@ class Shard:
             self._follow(state, owner_no)
         return state.view()
 
+    def view_at(self, owner_no: int, owner_seq: int) -> OwnerView:
+        """Return the owner's state at one number of theirs, following the log just so far.
+
+        Raises:
+            SnapshotGone: this process is ahead of the number and no longer has its view, or the log
+                does not have the number yet.
+        """
+        state = self._residents.get((self.number, owner_no)) or self._load(owner_no)
+        with self._apply_lock:
+            missing = owner_seq - state.owner_seq
+            if missing > 0:
+                generation = self._vectors_read()
+                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=generation, limit=missing))
+        view = state.view_at(owner_seq)
+        if view is None:
+            raise SnapshotGone(wanted=owner_seq, newest=state.owner_seq)
+        return view
+
     def _follow(self, state: OwnerState, owner_no: int) -> None:
         # A reading process is told nothing: it looks at the log before every answer.
         with self._apply_lock:
-            if self.log.owner_seq(owner_no) > state.seq:
-                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=self.reading_generation()))
+            if self.log.last_of(owner_no).seq > state.seq:
+                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=self._vectors_read()))
+
+    def _vectors_read(self) -> int | None:
+        return self.reading_generation() if Part.VECTORS in self._parts else None
 
     def reading_generation(self) -> int:
         """Return the encoder generation whose vectors are read; 1 before the first vector."""
@@ -212,17 +244,20 @@ class Shard:
             self.edges.refresh()
             position = min(self.nodes.position, self.edges.position)
             # Vectors are most of an owner's bytes: where they would not fit, the table searches them.
-            on_disk = self._vectors_exceed_budget(owner_no, position)
-            nodes = self.nodes.load(owner_no, upto=position, without=["vector"] if on_disk else [])
+            vectors = Part.VECTORS in self._parts
+            on_disk = vectors and self._vectors_exceed_budget(owner_no, position)
+            nodes = self.nodes.load(owner_no, upto=position, without=[] if vectors and not on_disk else ["vector"])
             state = OwnerState(
                 owner_no,
                 dimension=self._dimension,
                 lexical_dir=self._lexical_dir(owner_no, nodes.num_rows),
                 table=self.nodes if on_disk else None,
                 upto=position,
+                parts=self._parts,
             )
-            state.load(nodes, self.edges.load(owner_no, upto=position))
-            generation = self.reading_generation()
+            loaded = self.log.last_of(owner_no, upto=position)
+            state.load(nodes, self.edges.load(owner_no, upto=position), owner_seq=loaded.owner_seq)
+            generation = self._vectors_read()
             state.apply(self.log.read(after=position, owner_no=owner_no, generation=generation))
             with self._apply_lock:
                 # Between the read above and this lock a commit may have passed the state by.

@@ -9,13 +9,11 @@ from sqlalchemy import Connection
 
 from prme_ray.model.errors import TerminalError, WriterFenced
 from storage import sql_statements as sql
-from storage.admit import RecordKey, admit
-from storage.records import Admission, Appended, Entry, EntryKind, LogRow, Operation, OwnerKey
+from storage.admit import RecordKey, Repeated, admit, record_keys
+from storage.records import Admission, Appended, Entry, LastEntry, LogRow, Operation, OwnerKey
+from storage.sql_known import committed_rows, known_owners, known_records, unknown_operations
 
 __all__ = ["Batch", "fence", "write_batch"]
-
-# Bound parameters a statement, below the limits of SQLite (32,766) and PostgreSQL (65,535).
-_PARAMETERS = 10_000
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class Batch:
 
 
 def fence(connection: Connection, *, epoch: int, path: str) -> None:
-    """Refuse a writer that is no longer the newest.
+    """Refuse a writer that is no longer the newest, and keep others out until the transaction ends.
 
     Raises:
         WriterFenced: the log's epoch is not ``epoch``.
@@ -50,80 +48,63 @@ def write_batch(
     recorded_at: int,
     owners: Mapping[OwnerKey, int],
     dimensions: Mapping[int, int],
+    again: bool = False,
 ) -> Batch:
     """Write a batch inside the caller's transaction.
 
     Args:
         connection: In a transaction that holds the write lock.
-        admissions: To be appended; see ``storage.admit`` for refusals.
+        admissions: To be appended; see ``storage.admit`` for refusals and repetitions.
         operations: To be appended after them.
         recorded_at: Microseconds since the epoch.
         owners: Owner numbers known to be committed; others are looked up.
         dimensions: Registered generations and the length of their vectors.
+        again: Leave out operations that the log has already.
     """
-    batch = Batch(owners=_look_up(connection, admissions, operations, owners))
-    decisions = admit(admissions, known=_known(connection, admissions, batch.owners), dimensions=dimensions)
-    accepted = [
-        admission.owner
+    named = [*(admission.owner for admission in admissions), *(operation.owner for operation in operations)]
+    batch = Batch(owners=known_owners(connection, named, owners))
+    if again:
+        operations = unknown_operations(connection, operations, batch.owners)
+    known = known_records(connection, admissions, batch.owners)
+    committed = committed_rows(connection, admissions, known, batch.owners)
+    payloads = {key: committed[key].payload if key in committed else None for key in known}
+    decisions = admit(admissions, known=payloads, dimensions=dimensions)
+    taken = [
+        (admission, decision)
         for admission, decision in zip(admissions, decisions, strict=True)
-        if not isinstance(decision, TerminalError)
+        if isinstance(decision, tuple)
     ]
+    accepted = [admission.owner for admission, _ in taken]
     _add_owners(connection, [*accepted, *(operation.owner for operation in operations)], batch.owners)
     seq: int = connection.execute(sql.LAST_SEQ).scalar_one() if accepted else 0
+    counts = _owner_counts(connection, accepted, batch.owners)
     for admission, decision in zip(admissions, decisions, strict=True):
         if isinstance(decision, TerminalError):
             batch.appended.append(Appended(owner_no=0, error=decision))
             continue
         number = batch.owners[admission.owner]
-        batch.appended.append(Appended(number, _rows(decision, seq, owner_no=number, recorded_at=recorded_at)))
-        seq += len(decision)
+        if isinstance(decision, Repeated):
+            batch.appended.append(Appended(number, _held(admission, committed), repeated=True))
+            continue
+        last = LastEntry(seq, counts.get(number, 0))
+        rows = _rows(decision, last, owner_no=number, recorded_at=recorded_at)
+        batch.appended.append(Appended(number, rows))
+        committed.update(((admission.owner, row.kind, row.subject), row) for row in rows)
+        seq, counts[number] = last.seq + len(rows), last.owner_seq + len(rows)
     _insert_rows(connection, admissions, batch.appended)
     _insert_operations(connection, operations, batch.owners, recorded_at=recorded_at)
     return batch
 
 
-def _look_up(
-    connection: Connection,
-    admissions: Sequence[Admission],
-    operations: Sequence[Operation],
-    cached: Mapping[OwnerKey, int],
-) -> dict[OwnerKey, int]:
-    found: dict[OwnerKey, int] = {}
-    named = [admission.owner for admission in admissions] + [operation.owner for operation in operations]
-    for owner in dict.fromkeys(named):
-        number = cached.get(owner)
-        if number is None:
-            number = connection.execute(sql.OWNER_NO, {"tenant": owner.tenant, "owner": owner.owner}).scalar()
-        if number is not None:
-            found[owner] = number
-    return found
+def _held(admission: Admission, committed: Mapping[RecordKey, LogRow]) -> tuple[LogRow, ...]:
+    """Return the entries a repeated admission brought the first time.
 
-
-def _known(connection: Connection, admissions: Sequence[Admission], owners: Mapping[OwnerKey, int]) -> set[RecordKey]:
-    """Return the batch's records that the log has already; an owner without a number has none."""
-    subjects = sorted(
-        {
-            entry.subject
-            for admission in admissions
-            if admission.owner in owners
-            for entry in admission.entries
-            if _has_utf8(entry.subject)
-        }
-    )
-    names = {number: owner for owner, number in owners.items()}
-    known: set[RecordKey] = set()
-    for start in range(0, len(subjects), _PARAMETERS):
-        chunk = {"subjects": subjects[start : start + _PARAMETERS]}
-        known.update(
-            (names[owner_no], EntryKind(kind), subject)
-            for owner_no, kind, subject in connection.execute(sql.KNOWN, chunk)
-            if owner_no in names
-        )
-    return known
-
-
-def _has_utf8(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    A row before the first record it brings was there earlier: a name or a session of another write.
+    """
+    rows = [committed[key] for key in record_keys(admission) if key in committed]
+    brought = {(entry.kind, entry.subject) for entry in admission.entries if not entry.if_absent}
+    first = min(row.seq for row in rows if (row.kind, row.subject) in brought)
+    return tuple(sorted({row for row in rows if row.seq >= first}, key=lambda row: row.seq))
 
 
 def _add_owners(connection: Connection, named: Sequence[OwnerKey], owners: dict[OwnerKey, int]) -> None:
@@ -138,15 +119,34 @@ def _add_owners(connection: Connection, named: Sequence[OwnerKey], owners: dict[
     )
 
 
-def _rows(entries: Sequence[Entry], seq: int, *, owner_no: int, recorded_at: int) -> tuple[LogRow, ...]:
+def _owner_counts(
+    connection: Connection, accepted: Sequence[OwnerKey], owners: Mapping[OwnerKey, int]
+) -> dict[int, int]:
+    """Return how many entries each owner of an accepted admission has."""
+    numbers = sorted({owners[owner] for owner in accepted})
+    if not numbers:
+        return {}
+    return {int(row[0]): int(row[1]) for row in connection.execute(sql.LAST_OWNER_SEQS, {"owners": numbers})}
+
+
+def _rows(entries: Sequence[Entry], last: LastEntry, *, owner_no: int, recorded_at: int) -> tuple[LogRow, ...]:
     return tuple(
-        LogRow(position, owner_no, entry.kind, entry.subject, entry.payload, recorded_at, entry.vector)
-        for position, entry in enumerate(entries, start=seq + 1)
+        LogRow(
+            seq=last.seq + step,
+            owner_no=owner_no,
+            owner_seq=last.owner_seq + step,
+            kind=entry.kind,
+            subject=entry.subject,
+            payload=entry.payload,
+            recorded_at=recorded_at,
+            vector=entry.vector,
+        )
+        for step, entry in enumerate(entries, start=1)
     )
 
 
 def _insert_rows(connection: Connection, admissions: Sequence[Admission], appended: Sequence[Appended]) -> None:
-    rows = [row for result in appended for row in result.rows]
+    rows = [row for result in appended if not result.repeated for row in result.rows]
     if rows:
         connection.execute(
             sql.ADD_ENTRIES,
@@ -154,6 +154,7 @@ def _insert_rows(connection: Connection, admissions: Sequence[Admission], append
                 {
                     "seq": row.seq,
                     "owner_no": row.owner_no,
+                    "owner_seq": row.owner_seq,
                     "kind": row.kind.value,
                     "subject": row.subject,
                     "payload": row.payload,
@@ -169,7 +170,7 @@ def _insert_rows(connection: Connection, admissions: Sequence[Admission], append
 
 def _vectors(admissions: Sequence[Admission], appended: Sequence[Appended]) -> Iterator[dict[str, int | bytes]]:
     for admission, result in zip(admissions, appended, strict=True):
-        for row in result.rows:
+        for row in () if result.repeated else result.rows:
             if row.vector is not None:
                 yield {"seq": row.seq, "generation": admission.generation, "vector": row.vector}
 

@@ -23,6 +23,7 @@ from storage.records import (
     Appended,
     EntryKind,
     Generation,
+    LastEntry,
     LogRow,
     Operation,
     OperationRow,
@@ -203,9 +204,10 @@ class SqlLog(Log):
         """Return every owner with its number, by number."""
         return [(number, OwnerKey(tenant, owner)) for number, tenant, owner in self._fetch(sql.OWNERS)]
 
-    def owner_seq(self, owner_no: int) -> int:
-        """Return the number of the owner's newest entry, 0 when there is none."""
-        return int(self._fetch(sql.OWNER_SEQ, owner_no=owner_no)[0][0])
+    def last_of(self, owner_no: int, *, upto: int | None = None) -> LastEntry:
+        """Return both numbers of the owner's newest entry up to ``upto``; see :class:`Log`."""
+        found = self._fetch(sql.last_of(upto=upto is not None), owner_no=owner_no, upto=upto)
+        return LastEntry(*found[0]) if found else LastEntry(0, 0)
 
     def read(
         self,
@@ -324,6 +326,6 @@ def _generations(connection: Connection) -> list[Generation]:
 
 def _rows(found: Sequence[Any]) -> list[LogRow]:
     return [
-        LogRow(seq, owner_no, _KINDS[kind], subject, payload, recorded_at, vector)
-        for seq, owner_no, kind, subject, payload, recorded_at, vector in found
+        LogRow(seq, owner_no, owner_seq, _KINDS[kind], subject, payload, recorded_at, vector)
+        for seq, owner_no, owner_seq, kind, subject, payload, recorded_at, vector in found
     ]

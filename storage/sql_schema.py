@@ -23,9 +23,11 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    update,
 )
 
-from prme_ray.model.errors import StoreCorrupt, StoreFormatTooNew
+from prme_ray.model.errors import InvalidRequest, StoreCorrupt, StoreFormatTooNew
+from storage.sql_upgrade import STEPS
 
 __all__ = [
     "EPOCH",
@@ -41,8 +43,8 @@ __all__ = [
     "vectors",
 ]
 
-SCHEMA_VERSION = 1
-"""Version of these tables, kept in ``meta``."""
+SCHEMA_VERSION = 2
+"""Version of these tables, kept in ``meta``. Version 1 had no ``owner_seq``."""
 
 EPOCH = "writer_epoch"
 _SCHEMA = "schema_version"
@@ -68,6 +70,7 @@ entries = Table(
     METADATA,
     Column("seq", _Number, primary_key=True, autoincrement=False),
     Column("owner_no", _Number, ForeignKey(owners.c.owner_no), nullable=False),
+    Column("owner_seq", _Number, nullable=False),
     Column("kind", String, nullable=False),
     Column("subject", Text, nullable=False),
     Column("payload", Text, nullable=False),
@@ -111,7 +114,7 @@ operations = Table(
 
 
 def create_schema(connection: Connection, *, path: str) -> None:
-    """Create the tables where there are none, inside the caller's transaction; else check them.
+    """Create the tables where there are none, or bring older ones up, inside the caller's transaction.
 
     Raises:
         StoreFormatTooNew: a newer prme-ray made the tables.
@@ -120,20 +123,37 @@ def create_schema(connection: Connection, *, path: str) -> None:
     if not inspect(connection).has_table(meta.name):
         METADATA.create_all(connection, checkfirst=False)
         connection.execute(insert(meta), [{"key": _SCHEMA, "value": str(SCHEMA_VERSION)}, {"key": EPOCH, "value": "0"}])
-    check_schema(connection, path=path)
+    found = _version(connection, path=path)
+    if found < SCHEMA_VERSION:
+        for version in range(found, SCHEMA_VERSION):
+            STEPS[version](connection)
+        connection.execute(update(meta).where(meta.c.key == _SCHEMA).values(value=str(SCHEMA_VERSION)))
 
 
 def check_schema(connection: Connection, *, path: str) -> None:
     """Check that the tables are there, in a version this code reads.
 
     Raises:
-        StoreFormatTooNew: a newer prme-ray made the tables.
+        InvalidRequest: an older prme-ray made them, and a reader cannot change them.
+        StoreFormatTooNew: a newer prme-ray made them.
         StoreCorrupt: they are missing or have no version.
     """
+    found = _version(connection, path=path)
+    if found < SCHEMA_VERSION:
+        raise InvalidRequest(
+            argument="read_only",
+            given=True,
+            allowed=f"False once: {path} is a log of version {found}, opening it for writing brings it to "
+            f"{SCHEMA_VERSION}",
+        )
+
+
+def _version(connection: Connection, *, path: str) -> int:
     if not inspect(connection).has_table(meta.name):
         raise StoreCorrupt(path=path, detail="the log has no tables yet; open the store for writing once")
     found = connection.execute(select(meta.c.value).where(meta.c.key == _SCHEMA)).scalar()
-    if found is None or not found.isdigit():
+    if found is None or not found.isdecimal() or int(found) < 1:
         raise StoreCorrupt(path=path, detail=f"the log's schema version is {found!r}; restore it from a backup")
     if int(found) > SCHEMA_VERSION:
         raise StoreFormatTooNew(path=path, found=int(found), supported=SCHEMA_VERSION)
+    return int(found)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from sqlalchemy import Executable, bindparam, func, insert, literal, null, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
+from storage.records import EntryKind, LogRow
 from storage.sql_schema import EPOCH, entries, generations, meta, operations, owners, vectors
 
 __all__ = [
@@ -15,22 +18,27 @@ __all__ = [
     "ADD_OPERATIONS",
     "ADD_OWNERS",
     "ADD_VECTORS",
+    "COMMITTED",
     "CURRENT_EPOCH",
     "GENERATIONS",
     "KNOWN",
     "LAST_OPERATION",
     "LAST_OWNER",
+    "LAST_OWNER_SEQS",
     "LAST_SEQ",
     "OWNERS",
     "OWNER_NO",
-    "OWNER_SEQ",
     "RECORD",
     "SET_EPOCH",
     "count_kinds",
     "count_vectors",
+    "last_of",
+    "log_row",
     "read_entries",
     "read_operations",
 ]
+
+_KINDS = {kind.value: kind for kind in EntryKind}
 
 ADD_ENTRIES = insert(entries)
 ADD_GENERATION = insert(generations)
@@ -45,19 +53,47 @@ SET_EPOCH = update(meta).where(meta.c.key == EPOCH).values(value=bindparam("epoc
 LAST_SEQ = select(func.coalesce(func.max(entries.c.seq), 0))
 LAST_OPERATION = select(func.coalesce(func.max(operations.c.op_seq), 0))
 LAST_OWNER = select(func.coalesce(func.max(owners.c.owner_no), 0))
+# One step down an index an owner; a maximum by group would read every entry of the owners.
+_LAST_OWNER_SEQ = (
+    select(entries.c.owner_seq)
+    .where(entries.c.owner_no == owners.c.owner_no)
+    .order_by(entries.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+LAST_OWNER_SEQS = select(owners.c.owner_no, func.coalesce(_LAST_OWNER_SEQ, 0)).where(
+    owners.c.owner_no.in_(bindparam("owners", expanding=True))
+)
 
 OWNERS = select(owners.c.owner_no, owners.c.tenant, owners.c.owner).order_by(owners.c.owner_no)
 OWNER_NO = select(owners.c.owner_no).where(owners.c.tenant == bindparam("tenant"), owners.c.owner == bindparam("owner"))
-OWNER_SEQ = select(func.coalesce(func.max(entries.c.seq), 0)).where(entries.c.owner_no == bindparam("owner_no"))
 GENERATIONS = select(generations).order_by(generations.c.generation)
 KNOWN = select(entries.c.owner_no, entries.c.kind, entries.c.subject).where(
     entries.c.subject.in_(bindparam("subjects", expanding=True))
+)
+COMMITTED = (
+    select(entries, vectors.c.vector)
+    .select_from(
+        entries.outerjoin(
+            vectors, (vectors.c.seq == entries.c.seq) & (vectors.c.generation == bindparam("generation"))
+        )
+    )
+    .where(
+        entries.c.subject.in_(bindparam("subjects", expanding=True)), entries.c.owner_no == bindparam("owner_no")
+    )
+    .order_by(entries.c.seq)
 )
 RECORD = select(entries, null().label("vector")).where(
     entries.c.owner_no == bindparam("owner_no"),
     entries.c.kind == bindparam("kind"),
     entries.c.subject == bindparam("subject"),
 )
+
+
+def log_row(found: Sequence[Any]) -> LogRow:
+    """Return a row of a statement over all columns of ``entries`` and a vector."""
+    seq, owner_no, owner_seq, kind, subject, payload, recorded_at, vector = found
+    return LogRow(seq, owner_no, owner_seq, _KINDS[kind], subject, payload, recorded_at, vector)
 
 
 @cache
@@ -70,6 +106,13 @@ def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Execu
     statement = statement.where(entries.c.seq > bindparam("after"), *_bounds(upto=upto, owner=owner))
     statement = statement.order_by(entries.c.seq)
     return statement.limit(bindparam("limit")) if limit else statement
+
+
+@cache
+def last_of(*, upto: bool) -> Executable:
+    """Return the statement of ``Log.last_of``; flags as in :func:`read_entries`."""
+    statement = select(entries.c.seq, entries.c.owner_seq).where(*_bounds(upto=upto, owner=True))
+    return statement.order_by(entries.c.seq.desc()).limit(1)
 
 
 @cache

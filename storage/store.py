@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
-from prme_ray.model.errors import ReadOnlyStore, StoreClosed
+from prme_ray.model.errors import ReadOnlyStore, SnapshotGone, StoreClosed
 from prme_ray.model.settings import StorageSettings
 from storage.catalog import Catalog
 from storage.lock import ShardLocks
+from storage.parts import ALL_PARTS, Part
 from storage.records import EntryKind, LogRow, Operation, OwnerKey
 from storage.residents import Residents
 from storage.shard import LOG_FILE, EncoderIdentity, Shard
@@ -30,6 +31,8 @@ class Store:
         clock: Returns the current UTC time.
         new_id: Returns a fresh UUID as text.
         read_only: Open beside a writer; writes raise :class:`ReadOnlyStore`.
+        shards: Whether a shard is this process's, where others have the rest; all are when ``None``.
+        parts: What is kept of the owners in memory.
 
     Raises:
         StoreLocked: another writer holds the store.
@@ -46,8 +49,11 @@ class Store:
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
         read_only: bool = False,
+        shards: Callable[[int], bool] | None = None,
+        parts: frozenset[Part] = ALL_PARTS,
     ) -> None:
         self.read_only = read_only
+        self._parts = parts
         self._settings = settings
         self._encoder = encoder
         self._clock = clock
@@ -58,9 +64,10 @@ class Store:
                 path, virtual_shards=settings.virtual_shards, store_id=new_id(), created_at=clock()
             )
         self.path = self.catalog.path
+        self._own = [number for number in self.catalog.shards if shards is None or shards(number)]
         self._locks: ShardLocks | None = None
         if not read_only:
-            self._locks = ShardLocks.acquire(self.path, self.catalog.shards, now=clock())
+            self._locks = ShardLocks.acquire(self.path, self._own, now=clock())
         self.residents = Residents(settings.resident_bytes)
         self._shards: dict[int, Shard] = {}
         self._lock = threading.Lock()
@@ -99,12 +106,13 @@ class Store:
                     residents=self.residents,
                     clock=self._clock,
                     writable=not self.read_only,
+                    parts=self._parts,
                 )
             return self._shards[number]
 
     def existing_shards(self) -> Iterator[Shard]:
         """Yield every shard that has files, in number order."""
-        for number in self.catalog.shards:
+        for number in self._own:
             if (self.catalog.shard_path(number) / LOG_FILE).exists():
                 found = self.shard(number)
                 if found is not None:
@@ -157,6 +165,18 @@ class Store:
         shard = self.shard_of(owner)
         number = None if shard is None else shard.owner_no(owner)
         return None if shard is None or number is None else shard.view(number)
+
+    def view_at(self, owner: OwnerKey, owner_seq: int) -> OwnerView:
+        """Return the owner's state at one number of theirs.
+
+        Raises:
+            SnapshotGone: this process no longer has it, or the owner is not known.
+        """
+        shard = self.shard_of(owner)
+        number = None if shard is None else shard.owner_no(owner)
+        if shard is None or number is None:
+            raise SnapshotGone(wanted=owner_seq, newest=0)
+        return shard.view_at(number, owner_seq)
 
     def record(self, owner: OwnerKey, kind: EntryKind, subject: str) -> LogRow | None:
         """Return one of the owner's log entries, or ``None``."""

@@ -54,7 +54,9 @@ class OwnerView:
 
     def __init__(self, head: Head) -> None:
         self.seq = head.seq
-        """Sequence number of the owner's last entry in the view."""
+        """Sequence number, in the shard, of the owner's last entry in the view."""
+        self.owner_seq = head.owner_seq
+        """The owner's own number of that entry: 1, 2, 3…, so it tells nothing about other owners."""
         self._head = head
         self._graph = OwnerGraph(
             head.vertices,

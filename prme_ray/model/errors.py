@@ -14,6 +14,7 @@ __all__ = [
     "EncoderFileMismatch",
     "EncoderMismatch",
     "EncoderRejected",
+    "IdempotencyConflict",
     "InvalidItems",
     "InvalidRequest",
     "InvalidSettings",
@@ -22,6 +23,8 @@ __all__ = [
     "PrmeRayError",
     "ProjectionFailed",
     "ReadOnlyStore",
+    "ServiceUnavailable",
+    "SnapshotGone",
     "StoreBusy",
     "StoreClosed",
     "StoreCorrupt",
@@ -107,6 +110,20 @@ class StoreBusy(TransientError):
 
     code = "STORE_BUSY"
     template = "{what} was still busy after {waited_s:.1f} s; retry later or lower the load"
+
+
+class ServiceUnavailable(TransientError):
+    """A part of the service died or did not answer and is being replaced. Fields: ``what``, ``detail``."""
+
+    code = "UNAVAILABLE"
+    template = "{what} is not available ({detail}); it recovers by itself, retry in a moment"
+
+
+class SnapshotGone(TransientError):
+    """A process no longer has the owner's state at that number. Fields: ``wanted``, ``newest``."""
+
+    code = "SNAPSHOT_GONE"
+    template = "the owner's state at {wanted} is no longer in memory (newest: {newest}); retry at a newer one"
 
 
 class WriteFailed(TransientError):
@@ -195,6 +212,14 @@ class DuplicateSubject(TerminalError):
     code = "DUPLICATE_SUBJECT"
     http_status = 409
     template = "this owner already has {kind} {subject!r}; records are never replaced, so give a new id"
+
+
+class IdempotencyConflict(TerminalError):
+    """An idempotency key was used before, for another request. Fields: ``key``."""
+
+    code = "IDEMPOTENCY_CONFLICT"
+    http_status = 409
+    template = "this owner used idempotency key {key!r} for another request; give every write a key of its own"
 
 
 class NotFound(TerminalError):

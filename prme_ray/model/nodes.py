@@ -58,7 +58,10 @@ class _Record(BaseModel):
 
 
 class Event(_Record):
-    """The source of a memory: immutable, kept word for word."""
+    """The source of a memory: immutable, kept word for word.
+
+    ``request_digest`` is the SHA-256 of the request that brought it, where that had an idempotency key.
+    """
 
     id: str
     content: str
@@ -69,6 +72,7 @@ class Event(_Record):
     event_time: AwareDatetime | None = None
     content_hash: str
     metadata: dict[str, Any] | None = None
+    request_digest: str | None = None
 
 
 class Node(_Record):

@@ -27,6 +27,11 @@ class TokenCounter(Protocol):
         """Most UTF-8 bytes one token stands for: n bytes are at least n / longest_token tokens."""
         ...
 
+    @property
+    def splits_after_digits(self) -> bool:
+        """Whether the parts of a text cut behind an ASCII digit, before no digit, have its tokens together."""
+        ...
+
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``."""
         ...

@@ -63,7 +63,7 @@ def reformulate(ask: Reformulator, request: Request, settings: Settings) -> tupl
 def plan_alternate(alternate: Request, order: Plan) -> Plan:
     """Return the channels' orders for one alternate: the question's, with the names in these words."""
     names = tuple(entity.name for entity in extract_entities(alternate.query))
-    return dataclasses.replace(order, keywords=(), names=names)
+    return dataclasses.replace(order, query=alternate.query, keywords=(), names=names)
 
 
 def hydrate(view: OwnerView, graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table) -> pa.Table:

@@ -25,27 +25,21 @@ from storage.view import OwnerView
 
 __all__ = ["choose", "find_text_hints", "find_vector_hints", "hydrate_hints", "pack_context", "rank_hints"]
 
-_HINT_HITS = 2
-"""Hits looked at for each hint: many lie in the requested scopes and drop out."""
 _NO_HINTS = SCORED.empty_table()
 
 
-def find_vector_hints(
-    view: OwnerView, embedding: npt.NDArray[np.float32] | None, request: Request, order: Plan
-) -> pa.Table:
+def find_vector_hints(view: OwnerView, embedding: npt.NDArray[np.float32] | None, order: Plan) -> pa.Table:
     """Return the nearest memories of every scope, for hints (§7.4)."""
     if order.hint_filters is None or embedding is None:
         return no_hits()
-    k = _HINT_HITS * request.packing.cross_scope_top_n
-    return view.vector(embedding, k=k, eligible=view.eligible(order.hint_filters))
+    return view.vector(embedding, k=order.hint_k, eligible=view.eligible(order.hint_filters))
 
 
-def find_text_hints(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+def find_text_hints(view: OwnerView, order: Plan) -> pa.Table:
     """Return the best memories of every scope by BM25, for hints (§7.4)."""
     if order.hint_filters is None:
         return no_hits()
-    k = _HINT_HITS * request.packing.cross_scope_top_n
-    return view.lexical(request.query, k=k, eligible=view.eligible(order.hint_filters))
+    return view.lexical(order.query, k=order.hint_k, eligible=view.eligible(order.hint_filters))
 
 
 def hydrate_hints(view: OwnerView, vector: pa.Table, lexical: pa.Table, order: Plan) -> HintPool | None:

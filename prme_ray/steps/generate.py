@@ -35,6 +35,8 @@ __all__ = [
 _KEYWORD_HITS = 50
 _ENTITY_HITS = 20
 _ENTITY_SCANS = 3
+_HINT_HITS = 2
+"""Hits looked at for each hint: many lie in the requested scopes and drop out."""
 
 
 def analyze(request: Request, settings: Settings) -> QueryAnalysis:
@@ -73,6 +75,7 @@ def plan(request: Request, analysis: QueryAnalysis) -> Plan:
 
     hints = request.scopes is not None and request.include_cross_scope and packing.cross_scope_top_n > 0
     return Plan(
+        query=request.query,
         filters=filters(request.scopes),
         window_filters=Filters(scopes=request.scopes, include_inactive=request.mode is RetrievalMode.AUDIT),
         hint_filters=filters(None) if hints else None,
@@ -81,6 +84,10 @@ def plan(request: Request, analysis: QueryAnalysis) -> Plan:
         graph_k=widened(packing.graph_max_candidates),
         keywords=analysis_stage.keyword_terms(request.query) if analysis.is_aggregation else (),
         names=tuple(entity.name for entity in analysis.entities),
+        hops=packing.graph_max_hops,
+        min_edge_confidence=packing.min_edge_confidence,
+        pinned_limit=packing.pinned_limit,
+        hint_k=_HINT_HITS * packing.cross_scope_top_n,
     )
 
 
@@ -95,9 +102,9 @@ def name_types(view: OwnerView, analysis: QueryAnalysis, order: Plan) -> tuple[E
     return tuple(dataclasses.replace(item, type=types.get(item.name, item.type)) for item in analysis.entities)
 
 
-def embed(encoder: Any, request: Request) -> npt.NDArray[np.float32] | None:
+def embed(encoder: Any, order: Plan) -> npt.NDArray[np.float32] | None:
     """Return the question's vector; ``None`` for a blank question, which is never embedded."""
-    return encoder.embed_query(request.query) if request.query.strip() else None
+    return encoder.embed_query(order.query) if order.query.strip() else None
 
 
 def search_vectors(view: OwnerView, embedding: npt.NDArray[np.float32] | None, order: Plan) -> pa.Table:
@@ -107,12 +114,12 @@ def search_vectors(view: OwnerView, embedding: npt.NDArray[np.float32] | None, o
     return view.vector(embedding, k=order.vector_k, eligible=view.eligible(order.filters))
 
 
-def search_text(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+def search_text(view: OwnerView, order: Plan) -> pa.Table:
     """Return the best memories by BM25 (RFC §4.3)."""
-    return view.lexical(request.query, k=order.lexical_k, eligible=view.eligible(order.filters))
+    return view.lexical(order.query, k=order.lexical_k, eligible=view.eligible(order.filters))
 
 
-def scan_terms(view: OwnerView, lexical: pa.Table, request: Request, order: Plan) -> Scans:
+def scan_terms(view: OwnerView, lexical: pa.Table, order: Plan) -> Scans:
     """Return keyword hits of count and list questions and hits of each name (digest a §3.7).
 
     A name made of the question's own words is not looked up where the text search was not cut: it
@@ -120,7 +127,7 @@ def scan_terms(view: OwnerView, lexical: pa.Table, request: Request, order: Plan
     """
     uncut = lexical.num_rows < order.lexical_k
     names = [
-        name for name in order.names[:_ENTITY_SCANS] if not (uncut and view.has_words_of(name, question=request.query))
+        name for name in order.names[:_ENTITY_SCANS] if not (uncut and view.has_words_of(name, question=order.query))
     ]
     if not order.keywords and not names:
         return Scans()
@@ -131,23 +138,23 @@ def scan_terms(view: OwnerView, lexical: pa.Table, request: Request, order: Plan
     )
 
 
-def traverse(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+def traverse(view: OwnerView, order: Plan) -> pa.Table:
     """Return the memories within reach of the question's names (RFC §4.1)."""
     if not order.names:
         return no_hits()
     return view.graph(
         order.names,
-        hops=request.packing.graph_max_hops,
+        hops=order.hops,
         k=order.graph_k,
-        min_confidence=request.packing.min_edge_confidence,
+        min_confidence=order.min_edge_confidence,
         eligible=view.eligible(order.filters),
         at=order.filters.at,
     )
 
 
-def find_pinned(view: OwnerView, request: Request, order: Plan) -> pa.Table:
+def find_pinned(view: OwnerView, order: Plan) -> pa.Table:
     """Return pins, active tasks and intents (RFC §4.4)."""
-    return view.pinned(limit=request.packing.pinned_limit, eligible=view.eligible(order.filters))
+    return view.pinned(limit=order.pinned_limit, eligible=view.eligible(order.filters))
 
 
 def hydrate(

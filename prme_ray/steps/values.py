@@ -25,9 +25,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the channels are asked for.
+    """What the channels are asked for; they get nothing else, in this process or in another.
 
     Attributes:
+        query: The words searched for.
         filters: What the request may see.
         window_filters: The same without times: a turn's neighbours are counted among all there are.
         hint_filters: The same without scopes; ``None`` when no hints are wanted.
@@ -36,8 +37,13 @@ class Plan:
         graph_k: Most graph hits.
         keywords: Terms of the keyword scan; empty but for count and list questions.
         names: Entity names of the question.
+        hops: Longest path through the graph.
+        min_edge_confidence: Least confidence of an edge on a path.
+        pinned_limit: Most memories of each pinned kind.
+        hint_k: Most hits of each search for hints.
     """
 
+    query: str
     filters: Filters
     window_filters: Filters
     hint_filters: Filters | None
@@ -46,6 +52,10 @@ class Plan:
     graph_k: int
     keywords: tuple[str, ...]
     names: tuple[str, ...]
+    hops: int
+    min_edge_confidence: float
+    pinned_limit: int
+    hint_k: int
 
 
 @dataclass(frozen=True, slots=True)

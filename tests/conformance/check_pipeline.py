@@ -25,6 +25,7 @@ from prme_ray.executors.inline import InlineExecutor
 from prme_ray.model.request import make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import channel, records, refer, take
+from prme_ray.pipeline import Place
 from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
 from stages.line_cache import LineCache
@@ -246,8 +247,10 @@ def answer(given: dict[str, Any]) -> Answer:
             "failures": failures,
         },
         view=view,
-        encoder=GivenEncoder(),
-        cross_encoder=GivenCrossEncoder(reranker["scores_by_content"]) if reranker else None,
+        resources={
+            Place.EMBEDDER: GivenEncoder(),
+            Place.RERANKER: GivenCrossEncoder(reranker["scores_by_content"]) if reranker else None,
+        },
     )
     context = AnswerContext(
         snapshot=0,

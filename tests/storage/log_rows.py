@@ -32,7 +32,7 @@ def node(seq: int, *, owner_no: int = 1, vector: bytes | None = None, content: s
         last_reinforced_at=time,
         **fields,
     )
-    return LogRow(seq, owner_no, EntryKind.NODE, record.id, record.model_dump_json(), seq, vector)
+    return LogRow(seq, owner_no, seq, EntryKind.NODE, record.id, record.model_dump_json(), seq, vector)
 
 
 def edge(seq: int, source: int, target: int, *, owner_no: int = 1, **fields) -> LogRow:
@@ -46,12 +46,12 @@ def edge(seq: int, source: int, target: int, *, owner_no: int = 1, **fields) -> 
         valid_from=time,
         **fields,
     )
-    return LogRow(seq, owner_no, EntryKind.EDGE, record.id, record.model_dump_json(), seq)
+    return LogRow(seq, owner_no, seq, EntryKind.EDGE, record.id, record.model_dump_json(), seq)
 
 
 def event(seq: int, *, owner_no: int = 1) -> LogRow:
     record = Event(id=uuid("f", seq), content=f"said {seq}", timestamp=START, content_hash="0")
-    return LogRow(seq, owner_no, EntryKind.EVENT, record.id, record.model_dump_json(), seq)
+    return LogRow(seq, owner_no, seq, EntryKind.EVENT, record.id, record.model_dump_json(), seq)
 
 
 def stored(count: int, *, owners: int = 3) -> list[LogRow]:

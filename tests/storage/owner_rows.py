@@ -22,7 +22,7 @@ def memory(seq: int, content: str, *, vector: bytes | None = None, created: floa
     time = at(seq if created is None else created)
     times = {"created_at": time, "updated_at": time, "valid_from": time, "last_reinforced_at": time}
     record = Node(**{"id": uuid("a", seq), "content": content, **times, **fields})
-    return LogRow(seq, OWNER, EntryKind.NODE, record.id, record.model_dump_json(), 0, vector)
+    return LogRow(seq, OWNER, seq, EntryKind.NODE, record.id, record.model_dump_json(), 0, vector)
 
 
 def entity(seq: int, content: str, **fields) -> LogRow:
@@ -33,7 +33,7 @@ def link(seq: int, source: int, target: int, *, kind: EdgeType = EdgeType.MENTIO
     time = at(seq)
     ends = {"source_id": uuid("a", source), "target_id": uuid("a", target)}
     record = Edge(**{"id": uuid("e", seq), **ends, "edge_type": kind, "created_at": time, "valid_from": time, **fields})
-    return LogRow(seq, OWNER, EntryKind.EDGE, record.id, record.model_dump_json(), 0)
+    return LogRow(seq, OWNER, seq, EntryKind.EDGE, record.id, record.model_dump_json(), 0)
 
 
 def state_of(*rows: LogRow, **arguments) -> OwnerState:

@@ -209,8 +209,11 @@ class TestRead:
         assert [row.vector for row in filled.read(upto=3, generation=1)] == [None, vector(1, 0), None]
         assert all(row.vector is None for row in [*filled.read(), *filled.read(generation=2)])
 
-    def test_owner_seq(self, filled):
-        assert [filled.owner_seq(number) for number in (1, 2, 3)] == [8, 9, 0]
+    def test_an_owner_has_numbers_of_its_own(self, filled):
+        assert [row.owner_seq for row in filled.read(owner_no=1)] == [1, 2, 3, 4, 5, 6]
+        assert [row.owner_seq for row in filled.read(owner_no=2)] == [1, 2, 3]
+        assert [filled.last_of(number) for number in (1, 2, 3)] == [(8, 6), (9, 3), (0, 0)]
+        assert [filled.last_of(2, upto=upto) for upto in (2, 3, 8)] == [(0, 0), (3, 1), (6, 2)]
 
     def test_record(self, filled):
         row = filled.record(2, EntryKind.NODE, "b2")
@@ -235,7 +238,7 @@ class TestRead:
         with sqlite3.connect(filled.path) as raw:
             for query in (
                 "SELECT owner_no, kind, subject FROM entries WHERE subject IN ('a','b')",
-                "SELECT max(seq) FROM entries WHERE owner_no = 1",
+                "SELECT seq, owner_seq FROM entries WHERE owner_no = 1 ORDER BY seq DESC LIMIT 1",
                 "SELECT e.*, v.vector FROM entries e LEFT JOIN vectors v ON v.seq = e.seq AND v.generation = 1 "
                 "WHERE e.seq > 3 AND e.owner_no = 1 ORDER BY e.seq",
                 "SELECT * FROM operations WHERE owner_no = 1 AND target = 'r' ORDER BY op_seq",

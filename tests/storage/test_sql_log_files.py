@@ -12,7 +12,7 @@ import pytest
 
 from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed, StoreCorrupt, StoreFormatTooNew
 from storage.sql_log import sqlite_log
-from tests.storage.log_cases import ANNA, NOW, Writer, admission, event, node, vector
+from tests.storage.log_cases import ANNA, BEN, NOW, Writer, admission, event, node, vector
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -111,7 +111,7 @@ class TestFiles:
         with pytest.raises(StoreCorrupt, match="cannot be read as a log"):
             sqlite_log(tmp_path / "log.sqlite", read_only=read_only)
 
-    @pytest.mark.parametrize(("value", "error"), [("2", StoreFormatTooNew), ("x", StoreCorrupt)])
+    @pytest.mark.parametrize(("value", "error"), [("3", StoreFormatTooNew), ("x", StoreCorrupt), ("0", StoreCorrupt)])
     def test_schema_version_is_checked(self, writer, value, error):
         writer.log.close()
         raw = sqlite3.connect(writer.log.path)
@@ -121,6 +121,30 @@ class TestFiles:
         for read_only in (True, False):
             with pytest.raises(error):
                 sqlite_log(writer.log.path, read_only=read_only)
+
+    def test_version_1_gets_the_owners_numbers_when_opened_for_writing(self, writer):
+        for number in range(3):
+            writer.append(
+                admission(event(f"a{number}"), node(f"n{number}", vector(1, number))),
+                admission(event(f"b{number}"), owner=BEN),
+            )
+        expected = writer.log.read(generation=1)
+        writer.log.close()
+        raw = sqlite3.connect(writer.log.path)
+        with raw:
+            raw.execute("ALTER TABLE entries DROP COLUMN owner_seq")
+            raw.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
+        raw.close()
+        with pytest.raises(InvalidRequest, match="a log of version 1, opening it for writing brings it to 2"):
+            sqlite_log(writer.log.path, read_only=True)
+        for _ in range(2):
+            log = sqlite_log(writer.log.path)
+            assert log.read(generation=1) == expected
+            log.close()
+        newer = Writer(writer.log.path)
+        [added] = newer.append(admission(event("b3"), owner=BEN))
+        assert (added.rows[0].seq, added.rows[0].owner_seq) == (10, 4)
+        newer.log.close()
 
     def test_commits_wait_for_the_disk_and_survive_beside_readers(self, writer):
         with writer.log._writing() as connection:

@@ -32,7 +32,7 @@ def pair(tmp_path):
     table.append(rows[:45])
     owner_no, upto = rows[0].owner_no, rows[44].seq
     there = OwnerState(owner_no, dimension=DIMENSION, table=table, upto=upto)
-    there.load(table.load(owner_no, upto=upto, without=["vector"]), edges.load(owner_no))
+    there.load(table.load(owner_no, upto=upto, without=["vector"]), edges.load(owner_no), owner_seq=upto)
     there.apply(rows[45:])
     table.append(rows[45:])  # the projection goes on; the state still reads up to where it was loaded
     here = OwnerState(owner_no, dimension=DIMENSION)

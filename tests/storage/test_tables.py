@@ -138,7 +138,7 @@ class TestPosition:
         assert nodes.load(1)["seq"].to_pylist() == [1, 2, 3, 4]
 
     def test_entry_that_does_not_fit_is_refused_whole_and_quotes_no_memory(self, nodes):
-        broken = LogRow(2, 1, EntryKind.NODE, "x", '{"content": "a secret"}', 2)
+        broken = LogRow(2, 1, 2, EntryKind.NODE, "x", '{"content": "a secret"}', 2)
         short = node(2, vector=b"1234")
         for row in (broken, short):
             with pytest.raises(StoreCorrupt, match="entry 2") as caught:

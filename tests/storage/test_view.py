@@ -62,10 +62,10 @@ def test_one_by_one_all_at_once_and_from_the_projections_are_the_same():
     nodes = NodeTable.batch([row for row in rows if row.kind is EntryKind.NODE], node_schema(DIMENSION))
     edges = EdgeTable.batch([row for row in rows if row.kind is EntryKind.EDGE], EDGE)
     loaded = OwnerState(OWNER, dimension=DIMENSION)
-    loaded.load(nodes, edges, seq=12)
+    loaded.load(nodes, edges, seq=12, owner_seq=12)
     assert (loaded.seq, answers(loaded.view())) == (12, whole)
     part = OwnerState(OWNER, dimension=DIMENSION)
-    part.load(nodes.slice(0, 4), edges.slice(0, 0), seq=4)
+    part.load(nodes.slice(0, 4), edges.slice(0, 0), seq=4, owner_seq=4)
     part.apply(rows)  # what is already in is skipped
     assert answers(part.view()) == whole
 
@@ -77,7 +77,7 @@ def test_projections_on_disk_load(tmp_path):
     nodes.append([row for row in rows if row.kind is EntryKind.NODE])
     edges.append([row for row in rows if row.kind is EntryKind.EDGE])
     state = OwnerState(OWNER, dimension=DIMENSION)
-    state.load(nodes.load(OWNER), edges.load(OWNER))
+    state.load(nodes.load(OWNER), edges.load(OWNER), owner_seq=8)
     state.apply([])
     assert answers(state.view()) == answers(state_of(*rows).view())
 
@@ -168,11 +168,11 @@ def test_a_refused_batch_changes_nothing(bad):
     before, seq = state.view(), state.seq
     good = memory(40, "blue word")
     wrong = {
-        "foreign": LogRow(41, OWNER + 1, EntryKind.NODE, good.subject, good.payload, 0),
+        "foreign": LogRow(41, OWNER + 1, 41, EntryKind.NODE, good.subject, good.payload, 0),
         "twice": memory(41, "again", id=uuid("a", 40)),
         "known": memory(41, "again", id=uuid("a", 2)),
         "vector": memory(41, "short vector", vector=bytes(4)),
-        "payload": LogRow(41, OWNER, EntryKind.NODE, uuid("a", 41), "{}", 0),
+        "payload": LogRow(41, OWNER, 41, EntryKind.NODE, uuid("a", 41), "{}", 0),
     }[bad]
     with pytest.raises(InvalidRequest if bad == "foreign" else StoreCorrupt):
         state.apply([good, wrong])
@@ -214,7 +214,7 @@ def test_a_text_index_on_disk_may_be_ahead_of_the_projections(tmp_path):
     state = OwnerState(OWNER, dimension=DIMENSION, lexical_dir=tmp_path / "owner")
     assert state.view().lexical("blue", k=5, eligible=state.view().eligible(ALL)).num_rows == 0
     nodes = NodeTable.batch([row for row in rows[:4] if row.kind is EntryKind.NODE], node_schema(DIMENSION))
-    state.load(nodes, EDGE.empty_table(), seq=4)
+    state.load(nodes, EDGE.empty_table(), seq=4, owner_seq=4)
     state.apply(rows)
     assert answers(state.view()) == answers(first.view())
     state.close()

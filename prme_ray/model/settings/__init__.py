@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from prme_ray.model.enums import EpistemicType, Scope, SourceType
 from prme_ray.model.errors import InvalidSettings
 from prme_ray.model.settings.base import SettingsModel
+from prme_ray.model.settings.cluster import ClusterSettings
 from prme_ray.model.settings.packing import PackingSettings
 from prme_ray.model.settings.rerank import ReformulationSettings, RerankSettings
 from prme_ray.model.settings.runtime import EncoderSettings, StorageSettings
@@ -20,6 +21,7 @@ from prme_ray.model.settings.scoring import EPISTEMIC_WEIGHTS, ScoringSettings
 __all__ = [
     "EPISTEMIC_WEIGHTS",
     "NOT_IN_FINGERPRINT",
+    "ClusterSettings",
     "EncoderSettings",
     "PackingSettings",
     "ScoringSettings",
@@ -34,6 +36,7 @@ _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 # A model file is known by its SHA-256, not by its path.
 NOT_IN_FINGERPRINT: dict[str, Any] = {
     "storage": True,
+    "cluster": True,
     "log_retrievals": True,
     "encoder": {"model_path", "cache_entries", "workers"},
 }
@@ -81,6 +84,8 @@ class Settings(SettingsModel):
     """The built-in encoder."""
     storage: StorageSettings = Field(default_factory=StorageSettings)
     """Files, memory and maintenance."""
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    """Actors, where the flow runs on Ray."""
 
     @field_validator("scope_scoring", mode="before")
     @classmethod

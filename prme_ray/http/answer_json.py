@@ -1,0 +1,179 @@
+"""An answer as JSON, straight from its Arrow tables (decision 18: everything the Python call returns).
+
+A benchmark answer has 600 candidates of 55 values each, a megabyte of JSON; as pydantic records it
+takes a hundred milliseconds to build and to dump. Here every column is made into pieces of JSON at
+once and all pieces are joined once. The bytes are those of ``orjson.dumps(answer.to_dict())``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from prme_ray.answer import Answer
+from prme_ray.candidates import Candidates, Exclusions
+from prme_ray.http.lineage_json import lineage_pieces
+from prme_ray.http.memory_json import memory_pieces
+from prme_ray.http.pieces import BOOLEANS, interleave, numbers, strings
+from prme_ray.model.enums import path_names
+from prme_ray.model.tables import bools, column, floats, ints, same_target, texts
+
+__all__ = ["AnswerEncoder"]
+
+_PATHS = [orjson.dumps(path_names(mask)) for mask in range(128)]
+_Known = tuple[pa.StructArray, list[tuple[bytes, bytes] | None]]
+
+
+class AnswerEncoder:
+    """Encodes answers; keeps the constant part of memories that are answered again. Safe for threads.
+
+    Args:
+        memory_bytes: Most bytes of kept parts. An owner's are dropped when it writes.
+    """
+
+    def __init__(self, *, memory_bytes: int = 64 << 20) -> None:
+        self._limit = memory_bytes
+        self._size = 0
+        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def encode(self, answer: Answer) -> bytes:
+        """Return the answer as JSON bytes."""
+        return b"".join(
+            [
+                b'{"bundle":',
+                orjson.dumps(answer.bundle.model_dump(mode="json")),
+                b',"results":',
+                self._candidates(answer.results),
+                b',"excluded":',
+                _exclusions(answer.excluded),
+                b',"cross_scope_hints":',
+                self._candidates(answer.cross_scope_hints),
+                b',"metadata":',
+                orjson.dumps(answer.metadata.model_dump(mode="json")),
+                b"}",
+            ]
+        )
+
+    def _candidates(self, candidates: Sequence[Any]) -> bytes:
+        if not isinstance(candidates, Candidates):
+            return orjson.dumps([candidate.model_dump(mode="json") for candidate in candidates])
+        if not len(candidates):
+            return b"[]"
+        table = candidates.table
+        memories = self._memories(table)
+        contradicts = texts(table, "contradicts_id")
+        levels = [candidates.levels.get(node_id) for node_id in candidates.ids]
+        costs = [candidates.token_costs.get(node_id) for node_id in candidates.ids]
+        reasons = candidates.default_reasons
+        return interleave(
+            [head for head, _ in memories],
+            numbers(floats(table, "composite_score")),
+            b',"semantic_relevance":',
+            numbers(floats(table, "semantic_relevance")),
+            [tail for _, tail in memories],
+            [_PATHS[mask] for mask in ints(table, "paths").tolist()],
+            b',"path_count":',
+            numbers(ints(table, "path_count")),
+            b',"semantic_score":',
+            numbers(floats(table, "semantic_score")),
+            b',"lexical_score":',
+            numbers(floats(table, "lexical_score")),
+            b',"graph_proximity":',
+            numbers(floats(table, "graph_proximity")),
+            b',"has_own_trace":',
+            [BOOLEANS[value] for value in bools(table, "has_own_trace").tolist()],
+            b',"lineage":',
+            *lineage_pieces(table),
+            b',"reranker_score":',
+            numbers(floats(table, "reranker_score")),
+            b',"session_context_link":',
+            _links(table),
+            b',"conflict_flag":',
+            [BOOLEANS[value is not None] for value in contradicts],
+            b',"contradicts_id":',
+            strings(contradicts),
+            b',"representation":',
+            strings(levels),
+            b',"token_cost":',
+            numbers(costs),
+            b',"in_context":',
+            [BOOLEANS[level is not None] for level in levels],
+            b',"default_exclusion":',
+            strings([None] * len(levels) if reasons is None else reasons),
+            b"}",
+        )
+
+    def _memories(self, table: pa.Table) -> list[tuple[bytes, bytes]]:
+        """Return each row's memory: what stands before its score, and what stands after its relevance."""
+        reference = column(table, "node")
+        rows = reference.indices.to_numpy()
+        known = self._of(reference.dictionary)
+        missing = np.array(sorted({row for row in rows.tolist() if known[row] is None}), dtype=np.int64)
+        if len(missing):
+            added = 0
+            pieces = memory_pieces(reference.dictionary.take(pa.array(missing)))
+            for row, piece in zip(missing.tolist(), pieces, strict=True):
+                known[row] = piece
+                added += len(piece[0]) + len(piece[1])
+            self._trim(added)
+        return [known[row] for row in rows.tolist()]  # type: ignore[misc]
+
+    def _of(self, target: pa.StructArray) -> list[tuple[bytes, bytes] | None]:
+        # Requests of one owner refer to one array until the owner writes; holding it keeps its address its own.
+        buffer = target.field(0).buffers()[-1]
+        address = 0 if buffer is None else int(buffer.address)
+        with self._lock:
+            found = self._known.get(address)
+            if found is None or not same_target(found[0], target):
+                self._size -= 0 if found is None else _size(found)
+                found = self._known[address] = (target, [None] * len(target))
+            self._known.move_to_end(address)
+            return found[1]
+
+    def _trim(self, added: int) -> None:
+        with self._lock:
+            self._size += added
+            while self._size > self._limit and self._known:
+                _, oldest = self._known.popitem(last=False)
+                self._size -= _size(oldest)
+
+
+def _size(known: _Known) -> int:
+    return sum(len(piece[0]) + len(piece[1]) for piece in known[1] if piece is not None)
+
+
+def _links(table: pa.Table) -> list[bytes]:
+    pieces = [b"null"] * table.num_rows
+    triggers = column(table, "session_trigger_id")
+    if triggers.null_count == len(triggers):
+        return pieces
+    offsets = numbers(ints(table, "session_offset"))
+    for position, trigger in enumerate(triggers.to_pylist()):
+        if trigger is not None:
+            pieces[position] = b'{"trigger_id":%b,"offset":%b}' % (orjson.dumps(trigger), offsets[position])
+    return pieces
+
+
+def _exclusions(excluded: Sequence[Any]) -> bytes:
+    if not isinstance(excluded, Exclusions):
+        return orjson.dumps([item.model_dump(mode="json") for item in excluded])
+    if not len(excluded):
+        return b"[]"
+    return interleave(
+        b'{"node_id":',
+        strings(texts(excluded.table, "node_id")),
+        b',"reason":',
+        strings(texts(excluded.table, "reason")),
+        b',"composite_score":',
+        numbers(floats(excluded.table, "composite_score")),
+        b',"semantic_relevance":',
+        numbers(floats(excluded.table, "semantic_relevance")),
+        b"}",
+    )
