@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from storage.parts import Part
 from storage.shard import Shard
 from storage.store import Store
 
-__all__ = ["Health", "ShardHealth", "health_of"]
+if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
+    from actors.remote_store import RemoteStore
+
+__all__ = ["Health", "ShardHealth", "health_of", "resident_counts", "shard_states"]
+
+_PART_OF = {"nodes": Part.RECORDS, "edges": Part.EDGES, "vectors": Part.VECTORS, "lexical": Part.TEXT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,10 @@ class ShardHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """State of a store. ``healthy`` is false as soon as one count disagrees or a part has failed."""
+    """State of a store. ``healthy`` is false as soon as one count disagrees or a part has failed.
+
+    ``coordinator`` is there where the flow runs on actors: records waiting and lost, recoveries, groups.
+    """
 
     path: str
     store_id: str
@@ -53,6 +62,7 @@ class Health:
     resident_bytes: int
     evictions: int
     shards: list[ShardHealth]
+    coordinator: dict[str, Any] | None = None
 
     @property
     def healthy(self) -> bool:
@@ -64,7 +74,7 @@ class Health:
         return {"healthy": self.healthy, **asdict(self)}
 
 
-def health_of(store: Store) -> Health:
+def health_of(store: Store | RemoteStore) -> Health:
     """Return the state of every shard that has been written."""
     return Health(
         path=str(store.path),
@@ -74,8 +84,39 @@ def health_of(store: Store) -> Health:
         mismatched_encoder=store.mismatched_encoder,
         resident_bytes=store.residents.nbytes(),
         evictions=store.residents.evictions,
-        shards=[_shard_health(shard, store) for shard in store.existing_shards()],
+        shards=shard_states(store) if isinstance(store, Store) else _remote_shards(store),
+        coordinator=None if isinstance(store, Store) else store.state(),
     )
+
+
+def shard_states(store: Store) -> list[ShardHealth]:
+    """Return the state of every shard of a process."""
+    return [_shard_health(shard, store) for shard in store.existing_shards()]
+
+
+def resident_counts(store: Store) -> dict[int, dict[str, Any]]:
+    """Return what a process holds of its resident owners beside what the log says it must, by shard."""
+    return {shard.number: _residents(shard, store, shard.reading_generation()) for shard in store.existing_shards()}
+
+
+def _remote_shards(store: RemoteStore) -> list[ShardHealth]:
+    """Return what the writers say of their shards, with what the channels' actors hold of the owners."""
+    shards = [state for group in store.look("writer", shard_states) for state in group]
+    for kind in store.handles.deployment.channels:
+        for held in store.look(kind, resident_counts):
+            for state in shards:
+                if state.shard in held:
+                    state.resident[kind] = held[state.shard]
+                    state.disagreements.extend(f"{kind}: {text}" for text in _differences(held[state.shard]))
+    return sorted(shards, key=lambda state: state.shard)
+
+
+def _differences(resident: dict[str, Any]) -> list[str]:
+    return [
+        f"resident {name}: the log has {pair['log']}, the channel {pair['channel']}"
+        for name, pair in resident.items()
+        if isinstance(pair, dict) and pair["log"] != pair["channel"]
+    ]
 
 
 def _shard_health(shard: Shard, store: Store) -> ShardHealth:
@@ -97,11 +138,7 @@ def _shard_health(shard: Shard, store: Store) -> ShardHealth:
         if wanted[name] != found[name]
     ]
     resident = _residents(shard, store, generation)
-    disagreements += [
-        f"resident {name}: the log has {pair['log']}, the channel {pair['channel']}"
-        for name, pair in resident.items()
-        if isinstance(pair, dict) and pair["log"] != pair["channel"]
-    ]
+    disagreements += _differences(resident)
     projector = {} if shard.projector is None else shard.projector.state()
     committer = shard.committer_state()
     for part, state in (("projector", projector), ("committer", committer)):
@@ -137,4 +174,5 @@ def _residents(shard: Shard, store: Store, generation: int) -> dict[str, Any]:
         # Every memory that has text has a vector, so the two channels must hold as many.
         totals["lexical"]["log"] += counts["vectors"]
         totals["lexical"]["channel"] += held["documents"]
-    return {"owners": len(owners), **totals}
+    kept = {name: pair for name, pair in totals.items() if _PART_OF[name] in store.parts}
+    return {"owners": len(owners), **kept}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from prme_ray.answer import Answer
 from prme_ray.arguments import OMITTED, Omitted
@@ -23,6 +23,9 @@ from prme_ray.retrieval import Retriever
 from prme_ray.writing import Stored, Writer
 from storage.records import EntryKind
 from storage.store import Store
+
+if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
+    from actors.remote_store import RemoteStore
 
 __all__ = ["Memory"]
 
@@ -42,7 +45,15 @@ class Memory:
     Use :meth:`open`; close it, or use it as a context manager.
     """
 
-    def __init__(self, store: Store, retriever: Retriever, writer: Writer) -> None:
+    def __init__(
+        self,
+        store: Store | RemoteStore,
+        retriever: Retriever,
+        writer: Writer,
+        *,
+        after: Callable[[], None] | None = None,
+    ) -> None:
+        self._after = after
         self._store = store
         self._retriever = retriever
         self._writer = writer
@@ -58,6 +69,9 @@ class Memory:
         cross_encoder: CrossEncoder | None = None,
         reformulate: Reformulator | None = None,
         read_only: bool = False,
+        executor: str = "inline",
+        address: str | None = None,
+        keep: bool = False,
         clock: Callable[[], datetime] = utc_now,
         new_id: Callable[[], str] = new_uuid,
     ) -> Memory:
@@ -70,6 +84,11 @@ class Memory:
             cross_encoder: Orders the best candidates where ``settings.rerank`` is on.
             reformulate: Words questions differently where ``settings.reformulation`` is on.
             read_only: Read beside a writer, in this or another process.
+            executor: ``inline`` (plain calls in this process), ``ray`` (search, embedding and writing on
+                actors) or ``compiled`` (the same through Ray's compiled graphs). All give the same bytes.
+            address: Ray cluster to join, ``"auto"`` for this machine's; the cluster this process has
+                joined, or one started for it, when left out.
+            keep: Leave the actors running at close, for other processes.
             clock: Returns the current time, aware; for tests and imports.
             new_id: Returns a fresh UUID as text; for tests.
 
@@ -87,10 +106,13 @@ class Memory:
             cross_encoder=cross_encoder,
             reformulate=reformulate,
             read_only=read_only,
+            executor=executor,
+            address=address,
+            keep=keep,
             clock=clock,
             new_id=new_id,
         )
-        return cls(parts.store, parts.retriever, parts.writer)
+        return cls(parts.store, parts.retriever, parts.writer, after=parts.after)
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -378,7 +400,12 @@ class Memory:
     def close(self) -> None:
         """Finish writes, flush, release the lock. Closing twice is harmless."""
         self._closed = True
-        self._store.close()
+        try:
+            self._store.close()
+        finally:
+            after, self._after = self._after, None
+            if after is not None:
+                after()
 
     def __enter__(self) -> Self:
         return self
@@ -388,7 +415,7 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _open_store(self) -> Store:
+    def _open_store(self) -> Store | RemoteStore:
         if self._closed:
             raise StoreClosed(path=str(self._store.path))
         return self._store

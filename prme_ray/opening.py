@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prme_ray.defaults import settings_of
-from prme_ray.helpers import helpers_of
+from prme_ray.helpers import Helpers, helpers_of
+from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.protocols import CrossEncoder, EmbeddingProvider, Reformulator
 from prme_ray.model.settings import Settings
 from prme_ray.retrieval import Retriever
@@ -19,16 +20,24 @@ from storage.encoder.onnx_minilm import OnnxMiniLM
 from storage.shard import EncoderIdentity
 from storage.store import Store
 
-__all__ = ["Parts", "open_parts"]
+if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
+    from actors.remote_store import RemoteStore
+
+__all__ = ["EXECUTORS", "Parts", "open_parts"]
+
+EXECUTORS = ("inline", "ray", "compiled")
+"""Where the one declared flow runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What an open memory is made of."""
 
-    store: Store
+    store: Store | RemoteStore
     retriever: Retriever
     writer: Writer
+    after: Callable[[], None] | None = None
+    """Called once the store is closed."""
 
 
 def open_parts(
@@ -39,6 +48,9 @@ def open_parts(
     cross_encoder: CrossEncoder | None,
     reformulate: Reformulator | None,
     read_only: bool,
+    executor: str,
+    address: str | None,
+    keep: bool,
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
 ) -> Parts:
@@ -46,6 +58,19 @@ def open_parts(
     chosen = settings_of(settings)
     helpers = helpers_of(chosen, cross_encoder=cross_encoder, reformulate=reformulate)
     provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
+    _check_executor(executor, address=address, read_only=read_only)
+    if executor != "inline":
+        return _open_on_ray(
+            path,
+            settings=chosen,
+            provider=provider,
+            helpers=helpers,
+            compiled=executor == "compiled",
+            address=address,
+            keep=keep,
+            clock=clock,
+            new_id=new_id,
+        )
     cached = CachedEncoder(provider, entries=chosen.encoder.cache_entries)
     store = Store(
         Path(path),
@@ -62,3 +87,49 @@ def open_parts(
         raise
     writer = Writer(store, encoder=cached, settings=chosen, clock=MonotonicClock(clock), new_id=new_id)
     return Parts(store, retriever, writer)
+
+
+def _check_executor(executor: str, *, address: str | None, read_only: bool) -> None:
+    if executor not in EXECUTORS:
+        raise InvalidRequest(argument="executor", given=executor, allowed=f"one of {', '.join(EXECUTORS)}")
+    if executor == "inline" and address is not None:
+        raise InvalidRequest(argument="address", given=address, allowed="only with executor='ray' or 'compiled'")
+    if executor != "inline" and read_only:
+        raise InvalidRequest(argument="read_only", given=True, allowed="executor='inline', which reads beside a writer")
+
+
+def _open_on_ray(
+    path: str | Path,
+    *,
+    settings: Settings,
+    provider: EmbeddingProvider,
+    helpers: Helpers,
+    compiled: bool,
+    address: str | None,
+    keep: bool,
+    clock: Callable[[], datetime],
+    new_id: Callable[[], str],
+) -> Parts:
+    # Ray takes a second to import and is only needed here.
+    from prme_ray.deploying import deploy, start_ray, stop_ray
+
+    ours = start_ray(address)
+    try:
+        deployed = deploy(path, settings=settings, provider=provider, compiled=compiled, keep=keep)
+        retriever = Retriever(
+            deployed.store,
+            encoder=deployed.encoder,
+            settings=settings,
+            clock=clock,
+            new_id=new_id,
+            helpers=helpers,
+            executor=deployed.executor,
+        )
+    except BaseException:
+        if ours:
+            stop_ray()
+        raise
+    writer = Writer(
+        deployed.store, encoder=deployed.encoder, settings=settings, clock=MonotonicClock(clock), new_id=new_id
+    )
+    return Parts(deployed.store, retriever, writer, stop_ray if ours else None)

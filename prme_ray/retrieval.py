@@ -7,14 +7,14 @@ import json
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
-from prme_ray.executors.engine import Executor
+from prme_ray.executors.engine import Executor, Run
 from prme_ray.executors.inline import InlineExecutor
 from prme_ray.helpers import NO_HELPERS, Helpers
 from prme_ray.model.enums import Path, RetrievalMode
-from prme_ray.model.errors import EncoderMismatch
+from prme_ray.model.errors import EncoderMismatch, SnapshotGone
 from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
@@ -30,7 +30,13 @@ from storage.records import Filters, Operation, OwnerKey
 from storage.store import Store
 from storage.view import OwnerView
 
+if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
+    from actors.remote_store import RemoteStore
+
 __all__ = ["Retriever"]
+
+_SNAPSHOTS = 5
+"""Snapshots tried before a retrieval gives up against a stream of writes."""
 
 # What counts as the owner's memories: AUDIT alone sees retired ones.
 _VISIBLE = {mode: Filters(include_inactive=mode is RetrievalMode.AUDIT) for mode in RetrievalMode}
@@ -51,7 +57,7 @@ class Retriever:
 
     def __init__(
         self,
-        store: Store,
+        store: Store | RemoteStore,
         *,
         encoder: CachedEncoder,
         settings: Settings,
@@ -100,12 +106,9 @@ class Retriever:
         key = OwnerKey(request.tenant, request.owner)
         failures = self._mismatch()
         mismatch = Path.VECTOR in failures
-        found = self._store.view(key)
-        view = self._empty if found is None else found
-        given = {"request": request, "settings": self._settings, "tools": self._tools, "failures": failures}
-        run = self._executor.run(given, view=view, resources=self._resources, disabled=self._disabled)
+        found, view, run = self._run(key, request, failures)
         logged = time.perf_counter()
-        persisted = found is not None and self._log(key, request, run.values, view)
+        persisted = self._log(key, request, run.values, view)
         timings = {name: seconds * 1e3 for name, seconds in run.timings.items()}
         timings["logging"] = (time.perf_counter() - logged) * 1e3
         timings["total"] = (time.perf_counter() - started) * 1e3
@@ -124,6 +127,27 @@ class Retriever:
         return build_answer(
             request, self._settings, run.values, context=context, receipt_persisted=persisted, timings_ms=timings
         )
+
+    def _run(
+        self, key: OwnerKey, request: Request, failures: dict[str, str]
+    ) -> tuple[OwnerView | None, OwnerView, Run]:
+        """Return the owner's newest view (none: unknown owner), the view searched, and what the flow made."""
+        attempt = 0
+        while True:
+            found = self._store.view(key)
+            view = self._empty if found is None else found
+            given = {"request": request, "settings": self._settings, "tools": self._tools, "failures": dict(failures)}
+            try:
+                return (
+                    found,
+                    view,
+                    self._executor.run(given, view=view, resources=self._resources, disabled=self._disabled),
+                )
+            except SnapshotGone:
+                # Writes have gone on: a channel's process is past this number. The next one is newer.
+                attempt += 1
+                if attempt == _SNAPSHOTS:
+                    raise
 
     def _mismatch(self) -> dict[str, str]:
         stored = self._store.mismatched_encoder

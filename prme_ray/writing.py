@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from storage.encoder.cache import CachedEncoder
 from storage.records import Admission, Appended, EntryKind, OwnerKey
 from storage.shard import Shard
 from storage.store import Store
+
+if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
+    from actors.remote_store import RemoteStore
 
 __all__ = ["MonotonicClock", "Stored", "Writer"]
 
@@ -84,7 +87,7 @@ class Writer:
 
     def __init__(
         self,
-        store: Store,
+        store: Store | RemoteStore,
         *,
         encoder: CachedEncoder,
         settings: Settings,

@@ -65,9 +65,7 @@ def admit(
     return decisions
 
 
-def _decide(
-    admission: Admission, present: Mapping[RecordKey, str | None], dimensions: Mapping[int, int]
-) -> Decision:
+def _decide(admission: Admission, present: Mapping[RecordKey, str | None], dimensions: Mapping[int, int]) -> Decision:
     if _is_repeated(admission, present):
         return REPEATED
     taken: list[Entry] = []

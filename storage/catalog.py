@@ -1,6 +1,6 @@
 """A store as a folder: its ``store.json``, and which shard an owner belongs to.
 
-    store.json          format, identity, number of virtual shards
+    store.json          format, identity, number of virtual shards; where the log is, if not here
     locks/NNN.lock      single writer a shard (storage/lock.py)
     shards/NNN/         everything of one shard, created on first use
 
@@ -16,23 +16,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from filelock import FileLock, Timeout
 
-from prme_ray.model.errors import InvalidRequest, StoreBusy, StoreCorrupt
+from prme_ray.model.errors import InvalidRequest, InvalidSettings, StoreBusy, StoreCorrupt
 from prme_ray.model.times import instant, iso
 from storage.durable import TEMPORARY_SUFFIX, make_folders, write_atomically
 from storage.migrations import FORMAT_VERSION, STEPS, FormatStep, steps_from
 from storage.records import OwnerKey
 
-__all__ = ["Catalog"]
+__all__ = ["SHARD_LIMIT", "Catalog", "LogKind"]
+
+LogKind = Literal["sqlite", "postgresql"]
+"""Where a store has its log: in the shards' folders, or in a database (:mod:`storage.postgres_catalog`)."""
+
+SHARD_LIMIT = 4096
+"""Most virtual shards of a store."""
 
 _NAME = "store.json"
 _LOCKS = "locks"
 _SHARDS = "shards"
-_SHARD_LIMIT = 4096
+_LOG = "log"
 _LOCK_TIMEOUT_S = 30.0
 
 
@@ -62,7 +68,13 @@ class Catalog:
 
     @classmethod
     def open_or_create(
-        cls, path: str | os.PathLike[str], *, virtual_shards: int, store_id: str, created_at: datetime
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        virtual_shards: int,
+        store_id: str,
+        created_at: datetime,
+        log: LogKind = "sqlite",
     ) -> Catalog:
         """Create the store at ``path``, or open the one that is there.
 
@@ -71,19 +83,22 @@ class Catalog:
 
         Raises:
             InvalidRequest: an argument is out of range.
+            InvalidSettings: the store's log is in a database and ``log`` says here.
             StoreCorrupt: the folder has other content, or its ``store.json`` cannot be read.
             StoreFormatTooNew: a newer prme-ray made it.
             StoreBusy: another process kept the folder's lock too long.
         """
-        if not 1 <= virtual_shards <= _SHARD_LIMIT:
-            raise InvalidRequest(argument="virtual_shards", given=virtual_shards, allowed=f"1 to {_SHARD_LIMIT}")
+        if not 1 <= virtual_shards <= SHARD_LIMIT:
+            raise InvalidRequest(argument="virtual_shards", given=virtual_shards, allowed=f"1 to {SHARD_LIMIT}")
         root = _absolute(path)
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "store_id": _checked_uuid(store_id),
             "virtual_shards": virtual_shards,
             "created_at": iso(created_at),
         }
+        if log != "sqlite":
+            document[_LOG] = log
         if root.exists() and not root.is_dir():
             raise InvalidRequest(argument="path", given=str(root), allowed="a folder, not a file")
         if not (root / _NAME).exists():
@@ -93,7 +108,7 @@ class Catalog:
                 if not (root / _NAME).exists():
                     _check_creatable(root)
                     _write(root, document)
-        return cls.open(root)
+        return cls.open(root, log=log)
 
     @classmethod
     def open(
@@ -101,6 +116,7 @@ class Catalog:
         path: str | os.PathLike[str],
         *,
         read_only: bool = False,
+        log: LogKind = "sqlite",
         steps: Mapping[int, FormatStep] = STEPS,
         target: int = FORMAT_VERSION,
     ) -> Catalog:
@@ -109,12 +125,15 @@ class Catalog:
         Args:
             path: The store's folder.
             read_only: Change nothing; an older format is then refused.
+            log: Where the caller has the store's log.
             steps: The migration registry.
             target: Format to bring the store to.
 
         Raises:
             InvalidRequest: there is no store, or ``read_only`` and the format is older.
-            StoreCorrupt: other content without ``store.json``, or a ``store.json`` that cannot be read.
+            InvalidSettings: the store's log is in a database and ``log`` says here.
+            StoreCorrupt: the log is here and ``log`` says in a database; other content without
+                ``store.json``, or a ``store.json`` that cannot be read.
             StoreFormatTooNew: a newer prme-ray made it.
             StoreBusy: another process kept the folder's lock too long.
         """
@@ -133,6 +152,7 @@ class Catalog:
                     step(root)
                     document["format"] = reached
                     _write(root, document)
+        _check_log(document, log, root)
         created_at = datetime.fromisoformat(document["created_at"]).astimezone(UTC)
         return cls(root, document["store_id"], document["virtual_shards"], created_at)
 
@@ -178,6 +198,24 @@ def _exclusive(root: Path) -> Any:
         return lock.acquire()
     except Timeout:
         raise StoreBusy(what=f"the catalog of {root}", waited_s=_LOCK_TIMEOUT_S) from None
+
+
+def _check_log(document: Mapping[str, Any], log: LogKind, root: Path) -> None:
+    found = document.get(_LOG, "sqlite")
+    if found == log:
+        return
+    if found == "postgresql":
+        raise InvalidSettings(
+            argument="storage.database_url",
+            given=None,
+            allowed=f"the database that holds the log of {root} (PRME_DATABASE_URL): the folder holds only what is "
+            "made from it",
+        )
+    raise StoreCorrupt(
+        path=str(root),
+        detail="the store has its log in this folder, but the settings name a database; copy it there with "
+        "python -m jobs.copy_log, then give an empty folder",
+    )
 
 
 def _check_creatable(root: Path) -> None:
@@ -231,10 +269,12 @@ def _parsed(raw: bytes) -> dict[str, Any]:
     if version <= FORMAT_VERSION:  # a newer format may spell the rest differently
         UUID(document["store_id"])
         shards = document["virtual_shards"]
-        if type(shards) is not int or not 1 <= shards <= _SHARD_LIMIT:
+        if type(shards) is not int or not 1 <= shards <= SHARD_LIMIT:
             raise ValueError(f"virtual_shards={shards!r}")
         if instant(document["created_at"], "created_at") is None:
             raise ValueError("created_at=None")
+        if document.get(_LOG, "sqlite") not in get_args(LogKind):
+            raise ValueError(f"{_LOG}={document[_LOG]!r}")
     return document
 
 

@@ -32,7 +32,8 @@ class Log(Protocol):
     write of the older one raises :class:`WriterFenced`. All methods raise :class:`StoreClosed`
     after :meth:`close`, :class:`StoreBusy` when the database stays locked and :class:`StoreCorrupt`
     when it cannot be read; writing methods raise :class:`ReadOnlyStore` on a log opened for reading
-    and :class:`WriteFailed` when the database refused, in which case nothing was written.
+    and :class:`WriteFailed` when the database failed: nothing was written, or, where ``durable`` is
+    ``None``, the answer to the commit was lost and the batch is to be sent again to find out.
     """
 
     @property
@@ -51,11 +52,22 @@ class Log(Protocol):
         recorded_at: int,
         epoch: int,
         operations: Sequence[Operation] = (),
+        again: bool = False,
     ) -> list[Appended]:
         """Commit ``admissions`` and ``operations`` in one durable transaction.
 
         Each admission is taken whole or refused whole (``Appended.error``); a refusal leaves the
-        others alone. See ``storage.admit`` for what is refused and what is skipped.
+        others alone. See ``storage.admit`` for what is refused and what is skipped. One that the log
+        has already, byte for byte, is answered with the entries it brought then (``repeated``), so a
+        write whose acknowledgement was lost may simply be sent again.
+
+        Args:
+            admissions: Writes of any owners.
+            recorded_at: Time of the commit.
+            epoch: The writer's epoch.
+            operations: Records about owners.
+            again: The batch may have been committed before: also leave out its operations that the
+                log holds already.
 
         Returns:
             One result an admission, in order. Sequence numbers are dense and rise in that order.

@@ -21,14 +21,10 @@ from storage.parts import ALL_PARTS, Part
 from storage.projector import Projector
 from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
 from storage.residents import Residents
-from storage.sql_log import sqlite_log
 from storage.tables import EdgeTable, NodeTable
 from storage.view import OwnerView
 
-__all__ = ["LOG_FILE", "EncoderIdentity", "Shard"]
-
-LOG_FILE = "log.sqlite"
-"""Name of the log in a shard's folder; a shard exists once it does."""
+__all__ = ["EncoderIdentity", "Shard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +46,7 @@ class Shard:
     Args:
         path: Folder of the shard; created when missing and ``writable``.
         number: Shard number.
+        log: Its log, opened for writing where ``writable``; closed with the shard.
         settings: Storage settings.
         encoder: Identity of the configured encoder.
         residents: Memory shared by all shards of the process.
@@ -63,6 +60,7 @@ class Shard:
         path: Path,
         *,
         number: int,
+        log: Log,
         settings: StorageSettings,
         encoder: EncoderIdentity,
         residents: Residents,
@@ -81,7 +79,7 @@ class Shard:
         self._load_lock = threading.Lock()
         if writable:
             path.mkdir(parents=True, exist_ok=True)
-        self.log: Log = sqlite_log(path / LOG_FILE, read_only=not writable)
+        self.log = log
         generations = self.log.generations()
         self._generation = generations[-1].generation if generations else None
         # Of the stored vectors: with another encoder the store can still be read, without its vectors.
@@ -108,8 +106,8 @@ class Shard:
             generation=self._generation or 1,
             clock=self._clock,
         )
-        self.projector.catch_up()
         self._epoch = self.log.begin_epoch()
+        self.projector.catch_up()
         self._committer = GroupCommit(
             self.log,
             epoch=self._epoch,
@@ -192,6 +190,11 @@ class Shard:
     def owner_no(self, owner: OwnerKey) -> int | None:
         """Return the owner's number, or ``None`` when the shard has never heard of them."""
         return self.log.owner_no(owner)
+
+    def has_entries(self, owner_no: int) -> bool:
+        """Return whether anything was ever stored for the owner."""
+        state = self._residents.peek((self.number, owner_no))
+        return (state is not None and state.owner_seq > 0) or self.log.last_of(owner_no).owner_seq > 0
 
     def view(self, owner_no: int) -> OwnerView:
         """Return the owner's newest committed state as an immutable view."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Executable
 
 from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed, StoreCorrupt
 from storage import sql_statements as sql
@@ -30,12 +27,12 @@ from storage.records import (
     OwnerKey,
 )
 from storage.sql_append import fence, write_batch
+from storage.sql_database import Database
 from storage.sql_schema import check_schema, create_schema
-from storage.sqlite_engine import reading_engine, translated, writing_engine
+from storage.sqlite_engine import SqliteDatabase
 
 __all__ = ["SqlLog", "sqlite_log"]
 
-_KINDS = {kind.value: kind for kind in EntryKind}
 _CACHED_OWNERS = 65_536
 
 
@@ -47,7 +44,7 @@ def sqlite_log(path: str | os.PathLike[str], *, read_only: bool = False) -> SqlL
         read_only: Open beside a writer, or after one that was killed; sees its last commit.
 
     Raises:
-        InvalidRequest: ``read_only`` and there is no file.
+        InvalidRequest: ``read_only`` and there is no file, or an older prme-ray made the tables.
         StoreFormatTooNew: a newer prme-ray made the tables.
         StoreCorrupt: the file is not a log.
         StoreBusy: another process kept the database locked.
@@ -57,58 +54,51 @@ def sqlite_log(path: str | os.PathLike[str], *, read_only: bool = False) -> SqlL
         raise InvalidRequest(
             argument="path", given=str(file), allowed="an existing log; open it for writing once to create it"
         )
-    writer = None
     if not read_only:
         make_folders(file.parent)
-        writer = writing_engine(file)
-    log = SqlLog(path=str(file), reader=reading_engine(file, read_only=read_only), writer=writer)
-    try:
-        log.check()
-    except BaseException:
-        log.close()
-        raise
-    return log
+    return SqlLog.open(SqliteDatabase(file, read_only=read_only))
 
 
 class SqlLog(Log):
-    """A log behind two engines. Usable from any thread of the process that opened it, and only there.
+    """A log in a database. Usable from any thread of the process that opened it, and only there.
 
     Args:
-        path: Where the log is, for messages.
-        reader: Engine in autocommit mode: each statement sees the last commit.
-        writer: Engine whose transactions hold the write lock from their begin; none: read only.
+        database: Its tables, which this log closes. Use :meth:`open`, which checks them.
     """
 
-    def __init__(self, *, path: str, reader: Engine, writer: Engine | None) -> None:
-        self._path = path
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._pid = os.getpid()
         self._closed = False
         self._owners: dict[OwnerKey, int] = {}
         self._dimensions: dict[int, int] = {}
-        # Every retrieval asks for the newest number, so that has a connection of its own, kept open.
-        self._poll_lock = threading.Lock()
-        self._poll: Connection | None = None
+
+    @classmethod
+    def open(cls, database: Database) -> SqlLog:
+        """Return the log; a writer creates the tables, or brings older ones up, before.
+
+        Raises:
+            InvalidRequest: an older prme-ray made the tables and ``database`` is for reading.
+            StoreFormatTooNew: a newer prme-ray made them.
+            StoreCorrupt: this is not a log.
+        """
+        log = cls(database)
+        try:
+            if database.writable:
+                with database.writing() as connection:
+                    create_schema(connection, database)
+            else:
+                with database.reading() as connection:
+                    check_schema(connection, database)
+        except BaseException:
+            log.close()
+            raise
+        return log
 
     @property
     def path(self) -> str:
         """Where the log is, for messages."""
-        return self._path
-
-    def check(self) -> None:
-        """Create the tables if this log may write and there are none; check their version.
-
-        Raises:
-            StoreFormatTooNew: a newer prme-ray made them.
-            StoreCorrupt: this is not a log.
-        """
-        if self._writer is None:
-            with self._reading() as connection:
-                check_schema(connection, path=self._path)
-        else:
-            with self._writing() as connection:
-                create_schema(connection, path=self._path)
+        return self._database.path
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -126,10 +116,11 @@ class SqlLog(Log):
         recorded_at: int,
         epoch: int,
         operations: Sequence[Operation] = (),
+        again: bool = False,
     ) -> list[Appended]:
         """Commit the batch in one durable transaction; see :class:`Log`."""
         with self._writing() as connection:
-            fence(connection, epoch=epoch, path=self._path)
+            fence(connection, epoch=epoch, path=self.path)
             batch = write_batch(
                 connection,
                 admissions,
@@ -137,6 +128,7 @@ class SqlLog(Log):
                 recorded_at=recorded_at,
                 owners=self._owners,
                 dimensions=self._known_dimensions(connection, admissions),
+                again=again,
             )
         self._remember(batch.owners)
         return batch.appended
@@ -146,7 +138,7 @@ class SqlLog(Log):
     ) -> int:
         """Return the generation of an encoder identity, registering a new one; see :class:`Log`."""
         with self._writing() as connection:
-            fence(connection, epoch=epoch, path=self._path)
+            fence(connection, epoch=epoch, path=self.path)
             known = _generations(connection)
             for generation in known:
                 if generation.identity == identity:
@@ -179,14 +171,7 @@ class SqlLog(Log):
 
     def last_seq(self) -> int:
         """Return the number of the newest committed entry, 0 when there is none."""
-        with self._poll_lock:
-            self._check_usable()
-            try:
-                if self._poll is None:
-                    self._poll = self._reader.connect()
-                return int(self._poll.execute(sql.LAST_SEQ).scalar_one())
-            except (DBAPIError, sqlite3.Error) as error:
-                raise translated(error, path=self._path, writing=False) from error
+        return int(self._fetch(sql.LAST_SEQ)[0][0])
 
     def owner_no(self, owner: OwnerKey) -> int | None:
         """Return the owner's number in this log, or ``None`` for an owner never written."""
@@ -239,7 +224,7 @@ class SqlLog(Log):
         """Return the number of entries by kind, and of one generation's vectors; see :class:`Log`."""
         flags = {"upto": upto is not None, "owner": owner_no is not None}
         given = {"upto": upto, "owner_no": owner_no, "generation": generation}
-        found = dict.fromkeys(_KINDS, 0)
+        found = {kind.value: 0 for kind in EntryKind}
         found.update((kind, count) for kind, count in self._fetch(sql.count_kinds(**flags), **given))
         if generation is not None:
             found.update((name, count) for name, count in self._fetch(sql.count_vectors(**flags), **given))
@@ -264,7 +249,7 @@ class SqlLog(Log):
         found = self.operations(owner_no, target=target, op_type=op_type, limit=2)
         if len(found) > 1:
             raise StoreCorrupt(
-                path=self._path,
+                path=self.path,
                 detail=f"several records about {target!r} ({found[0].op_type}, {found[1].op_type}); "
                 "give op_type, or read them all with operations()",
             )
@@ -272,42 +257,31 @@ class SqlLog(Log):
 
     def close(self) -> None:
         """Free connections and files. Repeatable; in a forked child it leaves the parent's alone."""
-        with self._poll_lock:
-            if self._closed or os.getpid() != self._pid:
-                return
-            self._closed = True
-            if self._poll is not None:
-                self._poll.close()
-        for engine in (self._reader, self._writer):
-            if engine is not None:
-                engine.dispose()
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        self._database.close()
 
     # --- connections -----------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
-        # SQLite connections must not be used across a fork: the child has to open the log itself.
+        # A connection must not be used across a fork: the child has to open the log itself.
         if self._closed or os.getpid() != self._pid:
-            raise StoreClosed(path=self._path)
+            raise StoreClosed(path=self.path)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         self._check_usable()
-        try:
-            with self._reader.connect() as connection:
-                yield connection
-        except (DBAPIError, sqlite3.Error) as error:
-            raise translated(error, path=self._path, writing=False) from error
+        with self._database.reading() as connection:
+            yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         self._check_usable()
-        if self._writer is None:
-            raise ReadOnlyStore(path=self._path)
-        try:
-            with self._writer.begin() as connection:
-                yield connection
-        except (DBAPIError, sqlite3.Error) as error:
-            raise translated(error, path=self._path, writing=True) from error
+        if not self._database.writable:
+            raise ReadOnlyStore(path=self.path)
+        with self._database.writing() as connection:
+            yield connection
 
     def _fetch(self, statement: Executable, **given: Any) -> Sequence[Any]:
         with self._reading() as connection:
@@ -325,7 +299,4 @@ def _generations(connection: Connection) -> list[Generation]:
 
 
 def _rows(found: Sequence[Any]) -> list[LogRow]:
-    return [
-        LogRow(seq, owner_no, owner_seq, _KINDS[kind], subject, payload, recorded_at, vector)
-        for seq, owner_no, owner_seq, kind, subject, payload, recorded_at, vector in found
-    ]
+    return [sql.log_row(row) for row in found]

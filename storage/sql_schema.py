@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from prme_ray.model.errors import InvalidRequest, StoreCorrupt, StoreFormatTooNew
+from storage.sql_database import Database
 from storage.sql_upgrade import STEPS
 
 __all__ = [
@@ -113,24 +114,26 @@ operations = Table(
 )
 
 
-def create_schema(connection: Connection, *, path: str) -> None:
+def create_schema(connection: Connection, database: Database) -> None:
     """Create the tables where there are none, or bring older ones up, inside the caller's transaction.
 
     Raises:
         StoreFormatTooNew: a newer prme-ray made the tables.
         StoreCorrupt: the version cannot be read.
     """
-    if not inspect(connection).has_table(meta.name):
+    if not _exist(connection, database):
+        database.prepare(connection)
+    if not _exist(connection, database):  # another writer may have made them before this one had the lock
         METADATA.create_all(connection, checkfirst=False)
         connection.execute(insert(meta), [{"key": _SCHEMA, "value": str(SCHEMA_VERSION)}, {"key": EPOCH, "value": "0"}])
-    found = _version(connection, path=path)
+    found = _version(connection, database)
     if found < SCHEMA_VERSION:
         for version in range(found, SCHEMA_VERSION):
             STEPS[version](connection)
         connection.execute(update(meta).where(meta.c.key == _SCHEMA).values(value=str(SCHEMA_VERSION)))
 
 
-def check_schema(connection: Connection, *, path: str) -> None:
+def check_schema(connection: Connection, database: Database) -> None:
     """Check that the tables are there, in a version this code reads.
 
     Raises:
@@ -138,18 +141,23 @@ def check_schema(connection: Connection, *, path: str) -> None:
         StoreFormatTooNew: a newer prme-ray made them.
         StoreCorrupt: they are missing or have no version.
     """
-    found = _version(connection, path=path)
+    found = _version(connection, database)
     if found < SCHEMA_VERSION:
         raise InvalidRequest(
             argument="read_only",
             given=True,
-            allowed=f"False once: {path} is a log of version {found}, opening it for writing brings it to "
+            allowed=f"False once: {database.path} is a log of version {found}, opening it for writing brings it to "
             f"{SCHEMA_VERSION}",
         )
 
 
-def _version(connection: Connection, *, path: str) -> int:
-    if not inspect(connection).has_table(meta.name):
+def _exist(connection: Connection, database: Database) -> bool:
+    return inspect(connection).has_table(meta.name, schema=database.schema)
+
+
+def _version(connection: Connection, database: Database) -> int:
+    path = database.path
+    if not _exist(connection, database):
         raise StoreCorrupt(path=path, detail="the log has no tables yet; open the store for writing once")
     found = connection.execute(select(meta.c.value).where(meta.c.key == _SCHEMA)).scalar()
     if found is None or not found.isdecimal() or int(found) < 1:

@@ -74,13 +74,9 @@ KNOWN = select(entries.c.owner_no, entries.c.kind, entries.c.subject).where(
 COMMITTED = (
     select(entries, vectors.c.vector)
     .select_from(
-        entries.outerjoin(
-            vectors, (vectors.c.seq == entries.c.seq) & (vectors.c.generation == bindparam("generation"))
-        )
+        entries.outerjoin(vectors, (vectors.c.seq == entries.c.seq) & (vectors.c.generation == bindparam("generation")))
     )
-    .where(
-        entries.c.subject.in_(bindparam("subjects", expanding=True)), entries.c.owner_no == bindparam("owner_no")
-    )
+    .where(entries.c.subject.in_(bindparam("subjects", expanding=True)), entries.c.owner_no == bindparam("owner_no"))
     .order_by(entries.c.seq)
 )
 RECORD = select(entries, null().label("vector")).where(

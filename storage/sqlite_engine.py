@@ -7,6 +7,8 @@ WAL mode lets readers go on while one connection writes, each reader seeing the 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,9 +17,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from prme_ray.model.errors import PrmeRayError, StoreBusy, StoreCorrupt, WriteFailed
+from prme_ray.model.errors import PrmeRayError, ReadOnlyStore, StoreBusy, StoreCorrupt, WriteFailed
 
-__all__ = ["BUSY_S", "reading_engine", "translated", "writing_engine"]
+__all__ = ["BUSY_S", "SqliteDatabase"]
 
 BUSY_S = 5.0
 """Longest wait for another connection's transaction, in seconds."""
@@ -41,7 +43,62 @@ _WRITING = (
 _READING = ("PRAGMA query_only=ON",)
 
 
-def writing_engine(path: Path) -> Engine:
+class SqliteDatabase:
+    """One SQLite file.
+
+    Args:
+        path: The file; for writing it is created when it is missing.
+        read_only: Open the file itself for reading only.
+    """
+
+    schema = None
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self._file = path
+        self._writer = None if read_only else _writing_engine(path)
+        self._reader = _reading_engine(path, read_only=read_only)
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    @property
+    def writable(self) -> bool:
+        """Whether it was opened for writing."""
+        return self._writer is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Return a connection whose every statement sees the last commit."""
+        try:
+            with self._reader.connect() as connection:
+                yield connection
+        except (DBAPIError, sqlite3.Error) as error:
+            raise _translated(error, path=self.path, writing=False) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Return a connection in a transaction that holds the write lock from its begin."""
+        if self._writer is None:
+            raise ReadOnlyStore(path=self.path)
+        try:
+            with self._writer.begin() as connection:
+                yield connection
+        except (DBAPIError, sqlite3.Error) as error:
+            raise _translated(error, path=self.path, writing=True) from error
+
+    def prepare(self, connection: Connection) -> None:
+        """Do nothing: the transaction has the only write lock of the file."""
+
+    def close(self) -> None:
+        """Free connections and files. Repeatable."""
+        for engine in (self._reader, self._writer):
+            if engine is not None:
+                engine.dispose()
+
+
+def _writing_engine(path: Path) -> Engine:
     """Return an engine whose transactions write; the file is created when it is missing."""
     engine = _engine(path, mode="rwc", pragmas=_EVERY + _WRITING)
 
@@ -53,7 +110,7 @@ def writing_engine(path: Path) -> Engine:
     return engine
 
 
-def reading_engine(path: Path, *, read_only: bool) -> Engine:
+def _reading_engine(path: Path, *, read_only: bool) -> Engine:
     """Return an engine whose every statement sees the last commit.
 
     Args:
@@ -87,11 +144,12 @@ def _engine(path: Path, *, mode: str, pragmas: tuple[str, ...], **options: Any) 
         pool_size=16,
         max_overflow=-1,
         pool_use_lifo=True,
+        hide_parameters=True,  # they are memories
         **options,
     )
 
 
-def translated(error: DBAPIError | sqlite3.Error, *, path: str, writing: bool) -> PrmeRayError:
+def _translated(error: DBAPIError | sqlite3.Error, *, path: str, writing: bool) -> PrmeRayError:
     """Return what a failure of the database means to the caller.
 
     Args:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from prme_ray.model.errors import ReadOnlyStore, SnapshotGone, StoreClosed
 from prme_ray.model.settings import StorageSettings
-from storage.catalog import Catalog
 from storage.lock import ShardLocks
+from storage.logs import open_logs
 from storage.parts import ALL_PARTS, Part
 from storage.records import EntryKind, LogRow, Operation, OwnerKey
 from storage.residents import Residents
-from storage.shard import LOG_FILE, EncoderIdentity, Shard
+from storage.shard import EncoderIdentity, Shard
 from storage.view import OwnerView
 
 __all__ = ["Store"]
@@ -53,21 +53,16 @@ class Store:
         parts: frozenset[Part] = ALL_PARTS,
     ) -> None:
         self.read_only = read_only
-        self._parts = parts
+        self.parts = parts
         self._settings = settings
         self._encoder = encoder
         self._clock = clock
-        if read_only:
-            self.catalog = Catalog.open(path, read_only=True)
-        else:
-            self.catalog = Catalog.open_or_create(
-                path, virtual_shards=settings.virtual_shards, store_id=new_id(), created_at=clock()
-            )
+        self.catalog, self._logs = open_logs(
+            path, settings=settings, store_id=new_id(), created_at=clock(), read_only=read_only
+        )
         self.path = self.catalog.path
         self._own = [number for number in self.catalog.shards if shards is None or shards(number)]
         self._locks: ShardLocks | None = None
-        if not read_only:
-            self._locks = ShardLocks.acquire(self.path, self._own, now=clock())
         self.residents = Residents(settings.resident_bytes)
         self._shards: dict[int, Shard] = {}
         self._lock = threading.Lock()
@@ -75,6 +70,8 @@ class Store:
         self._agreed: set[int] = set()
         self._mismatch: str | None = None
         try:
+            if not read_only:
+                self._locks = ShardLocks.acquire(self.path, self._own, now=clock())
             self._mismatch = self._find_mismatch()
         except BaseException:
             self.close()
@@ -95,28 +92,27 @@ class Store:
             if self._closed:
                 raise StoreClosed(path=str(self.path))
             if number not in self._shards:
-                path = self.catalog.shard_path(number)
-                if self.read_only and not (self.catalog.shard_path(number) / LOG_FILE).exists():
+                if self.read_only and not self._logs.exists(number):
                     return None
                 self._shards[number] = Shard(
-                    path,
+                    self.catalog.shard_path(number),
                     number=number,
+                    log=self._logs.open(number, read_only=self.read_only),
                     settings=self._settings,
                     encoder=self._encoder,
                     residents=self.residents,
                     clock=self._clock,
                     writable=not self.read_only,
-                    parts=self._parts,
+                    parts=self.parts,
                 )
             return self._shards[number]
 
     def existing_shards(self) -> Iterator[Shard]:
-        """Yield every shard that has files, in number order."""
-        for number in self._own:
-            if (self.catalog.shard_path(number) / LOG_FILE).exists():
-                found = self.shard(number)
-                if found is not None:
-                    yield found
+        """Yield every shard that has a log, in number order."""
+        for number in sorted(set(self._own).intersection(self._logs.existing())):
+            found = self.shard(number)
+            if found is not None:
+                yield found
 
     def _find_mismatch(self) -> str | None:
         for shard in self.existing_shards():
@@ -161,10 +157,11 @@ class Store:
     # -- reading --------------------------------------------------------------------------------
 
     def view(self, owner: OwnerKey) -> OwnerView | None:
-        """Return the owner's newest committed state, or ``None`` for an owner never heard of."""
+        """Return the owner's newest committed state, or ``None`` for an owner nothing was ever stored for."""
         shard = self.shard_of(owner)
         number = None if shard is None else shard.owner_no(owner)
-        return None if shard is None or number is None else shard.view(number)
+        # A question about an owner is on record too, and gives them a number before the first memory.
+        return None if shard is None or number is None or not shard.has_entries(number) else shard.view(number)
 
     def view_at(self, owner: OwnerKey, owner_seq: int) -> OwnerView:
         """Return the owner's state at one number of theirs.
@@ -200,6 +197,7 @@ class Store:
             shards = list(self._shards.values())
         with ExitStack() as closing:
             # Run last to first: every shard is closed and the locks are freed whatever one of them raises.
+            closing.callback(self._logs.close)
             if self._locks is not None:
                 closing.callback(self._locks.release)
             closing.callback(self.residents.clear)

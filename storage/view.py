@@ -137,6 +137,10 @@ class OwnerView:
         allowed = None if eligible.whole else eligible.rows
         return self._channel(*self._head.lexical.search(query, k=k, allowed=allowed, ids=self._tie_break()))
 
+    def channel_of(self, rows: npt.NDArray[np.int32], signals: Any) -> pa.Table:
+        """Return a channel's answer that another process gave as rows of this very view, best first."""
+        return self._channel(rows, signals)
+
     def has_words_of(self, text: str, *, question: str) -> bool:
         """Return whether every term of ``text`` is a term of ``question``."""
         return set(query_terms(question)).issuperset(query_terms(text))
@@ -279,7 +283,7 @@ class OwnerView:
         each, number = np.unique(rows, return_inverse=True)
         return refer(self.nodes.take(pa.array(each)), number)
 
-    def _channel(self, rows: npt.NDArray[np.int64], signals: npt.NDArray[np.float64]) -> pa.Table:
+    def _channel(self, rows: npt.NDArray[Any], signals: Any) -> pa.Table:
         ids = self.nodes.column("node_id")
         target = ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()
         return channel(referring(rows, target), signals)

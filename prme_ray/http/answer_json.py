@@ -12,22 +12,21 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
 from prme_ray.answer import Answer
 from prme_ray.candidates import Candidates, Exclusions
 from prme_ray.http.lineage_json import lineage_pieces
-from prme_ray.http.memory_json import memory_pieces
-from prme_ray.http.pieces import BOOLEANS, interleave, numbers, strings
+from prme_ray.http.memory_json import MemoryPiece, memory_pieces
+from prme_ray.http.pieces import flags, interleave, numbers, strings
 from prme_ray.model.enums import path_names
 from prme_ray.model.tables import bools, column, floats, ints, same_target, texts
 
 __all__ = ["AnswerEncoder"]
 
 _PATHS = [orjson.dumps(path_names(mask)) for mask in range(128)]
-_Known = tuple[pa.StructArray, list[tuple[bytes, bytes] | None]]
+_Known = tuple[pa.StructArray, dict[int, MemoryPiece]]
 
 
 class AnswerEncoder:
@@ -69,15 +68,15 @@ class AnswerEncoder:
         table = candidates.table
         memories = self._memories(table)
         contradicts = texts(table, "contradicts_id")
-        levels = [candidates.levels.get(node_id) for node_id in candidates.ids]
-        costs = [candidates.token_costs.get(node_id) for node_id in candidates.ids]
+        levels = [candidates.levels.get(memory.node_id) for memory in memories]
+        costs = [candidates.token_costs.get(memory.node_id) for memory in memories]
         reasons = candidates.default_reasons
         return interleave(
-            [head for head, _ in memories],
+            [memory.head for memory in memories],
             numbers(floats(table, "composite_score")),
             b',"semantic_relevance":',
             numbers(floats(table, "semantic_relevance")),
-            [tail for _, tail in memories],
+            [memory.tail for memory in memories],
             [_PATHS[mask] for mask in ints(table, "paths").tolist()],
             b',"path_count":',
             numbers(ints(table, "path_count")),
@@ -88,7 +87,7 @@ class AnswerEncoder:
             b',"graph_proximity":',
             numbers(floats(table, "graph_proximity")),
             b',"has_own_trace":',
-            [BOOLEANS[value] for value in bools(table, "has_own_trace").tolist()],
+            flags(bools(table, "has_own_trace")),
             b',"lineage":',
             *lineage_pieces(table),
             b',"reranker_score":',
@@ -96,7 +95,7 @@ class AnswerEncoder:
             b',"session_context_link":',
             _links(table),
             b',"conflict_flag":',
-            [BOOLEANS[value is not None] for value in contradicts],
+            flags([value is not None for value in contradicts]),
             b',"contradicts_id":',
             strings(contradicts),
             b',"representation":',
@@ -104,36 +103,33 @@ class AnswerEncoder:
             b',"token_cost":',
             numbers(costs),
             b',"in_context":',
-            [BOOLEANS[level is not None] for level in levels],
+            flags([level is not None for level in levels]),
             b',"default_exclusion":',
-            strings([None] * len(levels) if reasons is None else reasons),
+            b"null" if reasons is None else strings(reasons),
             b"}",
+            rows=table.num_rows,
         )
 
-    def _memories(self, table: pa.Table) -> list[tuple[bytes, bytes]]:
-        """Return each row's memory: what stands before its score, and what stands after its relevance."""
+    def _memories(self, table: pa.Table) -> list[MemoryPiece]:
         reference = column(table, "node")
-        rows = reference.indices.to_numpy()
+        rows = reference.indices.to_numpy().tolist()
         known = self._of(reference.dictionary)
-        missing = np.array(sorted({row for row in rows.tolist() if known[row] is None}), dtype=np.int64)
-        if len(missing):
-            added = 0
+        missing = sorted({row for row in rows if row not in known})
+        if missing:
             pieces = memory_pieces(reference.dictionary.take(pa.array(missing)))
-            for row, piece in zip(missing.tolist(), pieces, strict=True):
-                known[row] = piece
-                added += len(piece[0]) + len(piece[1])
-            self._trim(added)
-        return [known[row] for row in rows.tolist()]  # type: ignore[misc]
+            known.update(zip(missing, pieces, strict=True))
+            self._trim(sum(_size(piece) for piece in pieces))
+        return [known[row] for row in rows]
 
-    def _of(self, target: pa.StructArray) -> list[tuple[bytes, bytes] | None]:
+    def _of(self, target: pa.StructArray) -> dict[int, MemoryPiece]:
         # Requests of one owner refer to one array until the owner writes; holding it keeps its address its own.
         buffer = target.field(0).buffers()[-1]
         address = 0 if buffer is None else int(buffer.address)
         with self._lock:
             found = self._known.get(address)
             if found is None or not same_target(found[0], target):
-                self._size -= 0 if found is None else _size(found)
-                found = self._known[address] = (target, [None] * len(target))
+                self._size -= 0 if found is None else _total(found)
+                found = self._known[address] = (target, {})
             self._known.move_to_end(address)
             return found[1]
 
@@ -142,23 +138,25 @@ class AnswerEncoder:
             self._size += added
             while self._size > self._limit and self._known:
                 _, oldest = self._known.popitem(last=False)
-                self._size -= _size(oldest)
+                self._size -= _total(oldest)
 
 
-def _size(known: _Known) -> int:
-    return sum(len(piece[0]) + len(piece[1]) for piece in known[1] if piece is not None)
+def _size(piece: MemoryPiece) -> int:
+    return len(piece.head) + len(piece.tail)
 
 
-def _links(table: pa.Table) -> list[bytes]:
-    pieces = [b"null"] * table.num_rows
+def _total(known: _Known) -> int:
+    return sum(map(_size, list(known[1].values())))
+
+
+def _links(table: pa.Table) -> bytes | list[bytes]:
     triggers = column(table, "session_trigger_id")
     if triggers.null_count == len(triggers):
-        return pieces
-    offsets = numbers(ints(table, "session_offset"))
-    for position, trigger in enumerate(triggers.to_pylist()):
-        if trigger is not None:
-            pieces[position] = b'{"trigger_id":%b,"offset":%b}' % (orjson.dumps(trigger), offsets[position])
-    return pieces
+        return b"null"
+    return [
+        b"null" if trigger is None else b'{"trigger_id":%b,"offset":%d}' % (orjson.dumps(trigger), offset)
+        for trigger, offset in zip(triggers.to_pylist(), ints(table, "session_offset").tolist(), strict=True)
+    ]
 
 
 def _exclusions(excluded: Sequence[Any]) -> bytes:
@@ -176,4 +174,5 @@ def _exclusions(excluded: Sequence[Any]) -> bytes:
         b',"semantic_relevance":',
         numbers(floats(excluded.table, "semantic_relevance")),
         b"}",
+        rows=len(excluded),
     )

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from prme_ray.http.pieces import numbers, strings
 from prme_ray.model.enums import Adjustment, member
-from prme_ray.model.tables import column
+from prme_ray.model.tables import column, floats, ints, texts
 
 __all__ = ["lineage_pieces"]
 
@@ -26,7 +26,7 @@ _TRACE = {
     "base_score": "composite_score",
 }
 _RANKS = ("semantic_rank", "lexical_rank")
-_FUSION = {
+_FACTORS = {
     "epistemic_factor": "epistemic_factor",
     "node_type_factor": "node_type_factor",
     "temporal_factor": "temporal_factor",
@@ -34,67 +34,53 @@ _FUSION = {
     "tie_break": "tie_break",
 }
 _RANK_FUSION = 2
+_STEP = b'{"kind":%b,"coefficient":%b,"source_node_id":%b,"neural_score":%b}'
+
+_Pieces = list[bytes | list[bytes]]
 
 
-def _object(names: list[str]) -> bytes:
-    return b"{" + b",".join(b'"%b":%%b' % name.encode() for name in names) + b"}"
-
-
-_LINEAGE = b'{"formula_version":%b,"base_node_id":%b,"trace":' + _object([*_TRACE.values()]) + b',"rank_fusion":'
-_RANK_PARTS = _object([*_RANKS, *_FUSION.values()])
-_STEP = _object(["kind", "coefficient", "source_node_id", "neural_score"])
-
-
-def lineage_pieces(table: pa.Table) -> tuple[list[bytes], bytes, list[bytes], bytes]:
+def lineage_pieces(table: pa.Table) -> _Pieces:
     """Return the pieces of a ``SCORED`` table's lineages, one after the other in every row."""
-    reference = column(table, "lineage")
-    rows = reference.indices.to_numpy()
-    used, places = np.unique(rows, return_inverse=True)
-    encoded = _base(reference.dictionary.take(pa.array(used)))
-    return [encoded[place] for place in places.tolist()], b',"adjustments":', _steps(table), b"}"
+    pieces: _Pieces = [b'{"formula_version":', numbers(ints(table, "formula_version"))]
+    pieces += [b',"base_node_id":', strings(texts(table, "base_node_id")), b',"trace":{']
+    for place, (name, shown) in enumerate(_TRACE.items()):
+        pieces += [_key(shown, place), numbers(floats(table, name))]
+    return [*pieces, b'},"rank_fusion":', *_fusion(table), b',"adjustments":', _steps(table), b"}"]
 
 
-def _base(lineages: pa.StructArray) -> list[bytes]:
-    get = lineages.field
-    versions = get("formula_version").to_numpy()
-    parts = zip(
-        numbers(versions.astype(np.int64)),
-        strings(get("base_node_id").to_pylist()),
-        *(numbers(get(name).to_numpy(zero_copy_only=False)) for name in _TRACE),
-        strict=True,
-    )
-    pieces = [_LINEAGE % part for part in parts]
-    fused = versions == _RANK_FUSION
-    if not fused.any():
-        return [piece + b"null" for piece in pieces]
-    ranks = zip(
-        *(numbers(get(name).to_pylist()) for name in _RANKS),
-        *(numbers(get(name).to_numpy(zero_copy_only=False)) for name in _FUSION),
-        strict=True,
-    )
-    return [
-        piece + (_RANK_PARTS % rank if is_fused else b"null")
-        for piece, rank, is_fused in zip(pieces, ranks, fused.tolist(), strict=True)
-    ]
+def _key(name: str, place: int) -> bytes:
+    return b'%b"%b":' % (b"," if place else b"", name.encode())
 
 
-def _steps(table: pa.Table) -> list[bytes]:
+def _fusion(table: pa.Table) -> _Pieces:
+    # One request has one formula.
+    if ints(table, "formula_version")[0] != _RANK_FUSION:
+        return [b"null"]
+    pieces: _Pieces = [b"{"]
+    for place, name in enumerate(_RANKS):
+        pieces += [_key(name, place), numbers(column(table, name).to_pylist())]
+    for name, shown in _FACTORS.items():
+        pieces += [_key(shown, 1), numbers(floats(table, name))]
+    return [*pieces, b"}"]
+
+
+def _steps(table: pa.Table) -> bytes | list[bytes]:
     lists = column(table, "adjustments")
-    pieces = [b"[]"] * len(lists)
     values = lists.flatten()
     if not len(values):
-        return pieces
+        return b"[]"
     get = values.field
     steps = [
         _STEP % step
         for step in zip(
-            strings([str(member(Adjustment, code)) for code in get("kind").to_pylist()]),
-            numbers(get("coefficient").to_numpy()),
-            strings(get("source_node_id").to_pylist()),
-            numbers(get("neural_score").to_numpy(zero_copy_only=False)),
+            _each(strings([str(member(Adjustment, code)) for code in get("kind").to_pylist()]), len(values)),
+            _each(numbers(get("coefficient").to_numpy()), len(values)),
+            _each(strings(get("source_node_id").to_pylist()), len(values)),
+            _each(numbers(get("neural_score").to_numpy(zero_copy_only=False)), len(values)),
             strict=True,
         )
     ]
+    pieces = [b"[]"] * len(lists)
     # Lengths rather than offsets: those of a slice do not start at 0.
     ends = np.cumsum(lists.value_lengths().to_numpy()).tolist()
     start = 0
@@ -103,3 +89,7 @@ def _steps(table: pa.Table) -> list[bytes]:
             pieces[position] = b"[" + b",".join(steps[start:end]) + b"]"
             start = end
     return pieces
+
+
+def _each(pieces: bytes | list[bytes], count: int) -> list[bytes]:
+    return [pieces] * count if isinstance(pieces, bytes) else pieces

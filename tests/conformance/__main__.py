@@ -36,6 +36,8 @@ def deviations(path: Path = DEVIATIONS) -> list[dict[str, Any]]:
 def run_case(check: Any, case: dict[str, Any]) -> str | None:
     """Return how this case fails, or ``None``. A crash of the stage is a failure."""
     expected = check.expected(case) if hasattr(check, "expected") else case["expect"]
+    if not expected:
+        return "the case expects nothing that is checked"
     refusal_expected = "error" in expected
     try:
         actual = check.actual(case)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from prme_ray.model.enums import RetrievalMode
+from prme_ray.model.enums import LifecycleState, RetrievalMode
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.request import make_request
 from prme_ray.model.settings import Settings
@@ -65,7 +65,32 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def deviation(case: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what decision 7 makes of a case, where the file says that it matters."""
-    if "expect_with_deviation" not in case:
+    """Return what decision 7 makes of a case with memories in the lifecycle state ``deprecated``.
+
+    With those in another state the product must agree with the case, and as given it must drop them
+    first. Where the file spells the result out itself, that must be the same.
+    """
+    given = case["given"]
+    if given.get("mode") != RetrievalMode.DEFAULT:
         return None
-    return {"decision": 7, "actual": actual(case), "expected": case["expect_with_deviation"]}
+    states = {item["id"]: item.get("lifecycle_state") for item in given.get("nodes", ())}
+    dropped = {name for name, state in states.items() if state == LifecycleState.DEPRECATED}
+    if not dropped:
+        return None
+    others = [item | {"lifecycle_state": "stable"} if item["id"] in dropped else item for item in given["nodes"]]
+    reasons = {item["id"]: item["reason"] for item in case["expect"].get("excluded", ())}
+    reasons |= dict.fromkeys(dropped, f"lifecycle_filtered:{LifecycleState.DEPRECATED}")
+    decided = {
+        "kept": [name for name in case["expect"].get("kept", ()) if name not in dropped],
+        "excluded": [{"id": name, "reason": reasons[name]} for name in states if name in reasons],
+    }
+    found = actual(case)
+    return {
+        "decision": 7,
+        "actual": {"otherwise": actual(case | {"given": given | {"nodes": others}}), "decided": found, "stated": found},
+        "expected": {
+            "otherwise": case["expect"],
+            "decided": decided,
+            "stated": case.get("expect_with_deviation", decided),
+        },
+    }

@@ -1,12 +1,33 @@
 """The four ways an answer can be empty are told apart, and what was left out is counted by reason."""
 
+from prme_ray.retrieval_log import decode_record
+from storage.records import OwnerKey
 from tests.memory.tools import OWNER
 
 
 def test_unknown_owner(memory):
     answer = memory.retrieve("cat", owner="nobody")
     assert (answer.metadata.outcome, len(answer.results), answer.bundle.context) == ("unknown_owner", 0, "")
-    assert memory.retrieve("cat", owner="nobody").metadata.outcome == "unknown_owner"
+
+
+def test_a_question_about_an_unknown_owner_is_on_record_and_makes_them_no_more_known(memory, opened):
+    asked = [memory.retrieve("cat", owner="nobody") for _ in range(2)]
+    memory.close()
+    memory = opened()
+    asked.append(memory.retrieve("cat", owner="nobody"))
+    assert {(answer.metadata.outcome, answer.metadata.receipt_persisted) for answer in asked} == {
+        ("unknown_owner", True)
+    }
+    memory.store("a cat", owner="nobody")
+    assert memory.retrieve("cat", owner="nobody").metadata.outcome == "results"
+    memory.close()
+    shard = opened()._store.shard_of(OwnerKey("default", "nobody"))
+    records = [
+        decode_record(row.payload) for row in shard.log.operations(shard.owner_no(OwnerKey("default", "nobody")))
+    ]
+    assert [record["request_id"] for record in records[:3]] == [answer.metadata.request_id for answer in asked]
+    assert [(record["candidates_after_filter"], record["scores"]) for record in records[:3]] == [(0, {})] * 3
+    assert len(records) == 4
 
 
 def test_empty_owner(memory):

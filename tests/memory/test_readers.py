@@ -103,7 +103,8 @@ def test_a_reader_writes_nothing(memory, opened, folder):
     memory.close()
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
     reader = opened(read_only=True)
-    reader.retrieve("cat", owner=OWNER)
+    asked = [reader.retrieve("cat", owner=OWNER), reader.retrieve("cat", owner="nobody")]
+    assert [answer.metadata.receipt_persisted for answer in asked] == [False, False]
     for call in (
         lambda: reader.store("text", owner=OWNER),
         lambda: reader.store_many(["text"], owner=OWNER),

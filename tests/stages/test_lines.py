@@ -23,3 +23,12 @@ def test_known_lines_are_answered_in_any_order_and_the_others_named() -> None:
         [True, False, True],
     )
     assert len(Lines.of([])) == len(known.at(np.array([], np.int64))) == 0
+
+
+def test_a_start_of_its_own_is_put_before_each_line_and_paid_for() -> None:
+    lines = Lines.of([ONE, TWO]).after(["5", "66"], np.array([1, 2]))
+    assert list(lines) == [
+        Line("5- one", 4, 3, speaker=True, blank=False),
+        Line("66-", 4, 3, speaker=False, blank=True),
+    ]
+    assert lines.tokens.tolist() == [4, 4]

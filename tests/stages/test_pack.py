@@ -250,12 +250,18 @@ def test_the_budget_holds_and_every_record_is_accounted_for(drawn, budget: int, 
 
 
 @settings(max_examples=20, deadline=None)
-@given(MEMORIES, st.randoms(use_true_random=False))
-def test_the_order_of_rows_and_a_warm_cache_change_nothing(drawn, random) -> None:
+@given(
+    MEMORIES,
+    st.randoms(use_true_random=False),
+    st.sampled_from([{}, {"context_citations": True}, {"context_format": "compact"}, {"context_format": "auditable"}]),
+)
+def test_the_order_of_rows_and_a_warm_cache_change_nothing(drawn, random, form) -> None:
     given_memories, cache = memories(drawn), LineCache()
-    first = packed(*given_memories, cache=cache, token_budget=220)
+    first = packed(*given_memories, token_budget=220, **form)
+    # Other memories before them in the order of ids: every number is another one.
+    packed(*given_memories[len(drawn) // 2 :], cache=cache, **form)
     random.shuffle(given_memories)
-    assert packed(*given_memories, cache=cache, token_budget=220) == first
+    assert packed(*given_memories, cache=cache, token_budget=220, **form) == first
 
 
 def test_empty() -> None:

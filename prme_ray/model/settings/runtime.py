@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from prme_ray.model.errors import InvalidSettings
 from prme_ray.model.settings.base import SettingsModel
 
 __all__ = ["EncoderSettings", "StorageSettings"]
 
 _Positive = Annotated[int, Field(ge=1)]
+
+
+def _postgres_url(value: Any) -> Any:
+    # It may hold a password, so no message repeats it.
+    if isinstance(value, str) and value.startswith(("postgresql://", "postgres://")):
+        return value
+    raise InvalidSettings(
+        argument="", given="something else (not shown)", allowed="postgresql://user:password@host:port/database"
+    )
 
 
 class EncoderSettings(SettingsModel):
@@ -33,6 +43,10 @@ class EncoderSettings(SettingsModel):
 class StorageSettings(SettingsModel):
     """Files, memory and maintenance of the store."""
 
+    database_url: Annotated[Annotated[str, BeforeValidator(_postgres_url)] | None, Field(repr=False)] = None
+    """PostgreSQL database that holds the log; None: the log is in the store's folder."""
+    database_prefix: Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")] = "prme"
+    """Name of the store in that database: its schemas begin with it."""
     virtual_shards: Annotated[int, Field(ge=1, le=4096)] = 16
     """Shards owners hash to; fixed when the store is created."""
     resident_bytes: _Positive = 1 << 30

@@ -1,0 +1,43 @@
+"""A channel of one shard group: keeps one part of each owner in memory and answers from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from actors.spec import StoreSpec
+from storage.parts import Part
+from storage.store import Store
+
+__all__ = ["ChannelActor"]
+
+
+class ChannelActor:
+    """Answers one place of the flow. Loads an owner at the first question about them.
+
+    Args:
+        spec: The store.
+        parts: What is kept of an owner.
+        answer: Computes the place's answer from the store and a question.
+    """
+
+    def __init__(self, spec: StoreSpec, parts: frozenset[Part], answer: Callable[..., bytes]) -> None:
+        self._store: Store = spec.reader(parts)
+        self._answer = answer
+
+    def ready(self) -> dict[str, Any]:
+        """Return which process this is."""
+        return {"pid": os.getpid(), "resident_bytes": self._store.residents.nbytes()}
+
+    def answer(self, asked: bytes) -> bytes:
+        """Return the hits for a question; see the function given to the constructor for errors."""
+        return self._answer(self._store, asked)
+
+    def answer_near(self, asked: bytes, vector: bytes) -> bytes:
+        """Return the hits for a question and the vector that an embedding actor made of it."""
+        return self._answer(self._store, asked, vector=vector)
+
+    def look(self, at: Callable[[Store], Any]) -> Any:
+        """Return what a function finds in the store, for health."""
+        return at(self._store)

@@ -1,0 +1,28 @@
+"""A pure step of the flow in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["StageActor"]
+
+
+class StageActor:
+    """Computes what it is handed.
+
+    Args:
+        compute: Returns the packed result of a packed step and its inputs.
+    """
+
+    def __init__(self, compute: Callable[[bytes], bytes]) -> None:
+        self._compute = compute
+
+    def ready(self) -> dict[str, Any]:
+        """Return which process this is."""
+        return {"pid": os.getpid()}
+
+    def compute(self, asked: bytes) -> bytes:
+        """Return the packed result."""
+        return self._compute(asked)

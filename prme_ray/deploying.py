@@ -1,0 +1,140 @@
+"""Starts a store's actors, or finds them, and makes this process a coordinator."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from actors.handles import Handles
+from actors.pool import pool_of
+from actors.remote_store import COORDINATOR_PARTS, RemoteStore
+from actors.spec import NAMESPACE, Deployment, StoreSpec
+from prme_ray import __version__
+from prme_ray.executors.on_ray import RayAway, RayExecutor
+from prme_ray.executors.question import graph_answer, lexical_answer, question_text, vector_answer
+from prme_ray.executors.stage_call import compute_stage
+from prme_ray.model.errors import EncoderMismatch, InvalidSettings
+from prme_ray.model.protocols import EmbeddingProvider
+from prme_ray.model.settings import Settings
+from prme_ray.pipeline import Place, tail_steps
+from storage.catalog import Catalog
+from storage.encoder.cache import CachedEncoder
+from storage.parts import Part
+from storage.shard import EncoderIdentity
+
+__all__ = ["Deployed", "deploy", "start_ray", "stop_ray", "store_name"]
+
+_CHANNELS = {
+    Place.VECTOR.value: (frozenset({Part.VECTORS}), vector_answer),
+    Place.LEXICAL.value: (frozenset({Part.TEXT}), lexical_answer),
+    Place.GRAPH.value: (frozenset({Part.EDGES}), graph_answer),
+}
+_OBJECT_STORE = 256 << 20
+"""Bytes of Ray's object store where we start Ray: what we send is small and travels inside the calls."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deployed:
+    """A coordinator's parts."""
+
+    store: RemoteStore
+    encoder: CachedEncoder
+    executor: RayExecutor
+
+
+def start_ray(address: str | None) -> bool:
+    """Join a Ray cluster, or start one on this machine; return whether it was started and so is ours to stop.
+
+    Args:
+        address: Of a cluster, ``"auto"`` for the one this machine belongs to; ``None`` uses the one this
+            process has joined already, or starts one.
+    """
+    if ray.is_initialized():
+        return False
+    if address is None:
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=_OBJECT_STORE)
+        return True
+    ray.init(address=address, log_to_driver=False)
+    return False
+
+
+def stop_ray() -> None:
+    """Stop the Ray that :func:`start_ray` started."""
+    ray.shutdown()
+
+
+def store_name(path: str | Path) -> str:
+    """Return the name a store's actors have in a cluster: readable, and different for different folders."""
+    full = Path(path).absolute()
+    word = re.sub(r"[^A-Za-z0-9_-]+", "-", full.name)[:40]
+    return f"{word}-{hashlib.sha256(str(full).encode()).hexdigest()[:8]}"
+
+
+def deploy(
+    path: str | Path, *, settings: Settings, provider: EmbeddingProvider, compiled: bool, keep: bool
+) -> Deployed:
+    """Start what is missing of a store's actors and return this process's parts.
+
+    Args:
+        path: Folder of the store, the same on every node that has its actors.
+        settings: Settings in force.
+        provider: The encoder; it must pickle.
+        compiled: Use Ray's compiled graphs for the channels.
+        keep: Leave the actors running when this process closes, even if it started them.
+
+    Raises:
+        InvalidSettings: ``cluster.stages`` names what is no pure step.
+        StoreLocked: another writer has the store.
+        ServiceUnavailable: actors did not start in time.
+    """
+    for step in settings.cluster.stages:
+        if step not in tail_steps():
+            raise InvalidSettings(
+                argument=f"cluster.stages.{step}", given=step, allowed=f"one of {', '.join(sorted(tail_steps()))}"
+            )
+    local = CachedEncoder(provider, entries=0)
+    identity = EncoderIdentity(local.identity, provider.model_name, provider.dimension)
+    cluster = settings.cluster
+    gpus = float(getattr(provider, "gpus", 0))
+    if gpus and not cluster.embedder_gpus:
+        cluster = cluster.model_copy(update={"embedder_gpus": gpus})
+    name = store_name(path)
+    found = _running(name)
+    spec = StoreSpec(str(Path(path).absolute()), settings.storage, identity)
+    deployment = Deployment(name, spec, cluster, provider, question_text, dict(_CHANNELS), compute_stage, __version__)
+    shard_of = _Shards(spec)
+    handles = Handles(deployment, shard_of)
+    pool = pool_of(handles)
+    encoder = CachedEncoder(pool, entries=settings.encoder.cache_entries)
+    if encoder.identity != identity.identity:
+        raise EncoderMismatch(stored=identity.identity, configured=encoder.identity)
+    reader = spec.reader(COORDINATOR_PARTS)
+    away: Any = RayAway(handles)
+    if compiled:
+        from prme_ray.executors.compiled import CompiledAway
+
+        away = CompiledAway(handles, away)
+    return Deployed(RemoteStore(reader, handles, ends=not (keep or found)), encoder, RayExecutor(away))
+
+
+class _Shards:
+    """Finds an owner's shard; the catalog is there once the first writer is."""
+
+    def __init__(self, spec: StoreSpec) -> None:
+        self._spec = spec
+        self._catalog: Catalog | None = None
+
+    def __call__(self, owner: Any) -> int:
+        if self._catalog is None:
+            self._catalog = Catalog.open(Path(self._spec.path), read_only=True)
+        return self._catalog.shard_of(owner)
+
+
+def _running(name: str) -> bool:
+    names = ray.util.list_named_actors(all_namespaces=True)
+    return any(item["namespace"] == NAMESPACE and item["name"] == f"{name}/directory" for item in names)

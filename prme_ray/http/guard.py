@@ -1,0 +1,111 @@
+"""Around every request: its id, its log line, and an answer whatever happens inside."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from prme_ray.http.wire import envelope, public_error, status_of
+from prme_ray.model.errors import InvalidRequest, PrmeRayError
+from prme_ray.model.text import uuid_of
+
+__all__ = ["Guard", "ObserveRequest", "frames_of"]
+
+_log = logging.getLogger("prme_ray.http")
+_HEADER = b"x-request-id"
+_CLIENT_CLOSED = 499
+
+ObserveRequest = Callable[[str, int, float], Any]
+"""Told of every request: template of its route, status, seconds."""
+
+
+class Guard:
+    """ASGI middleware that gives requests their id and turns unexpected exceptions into a 500.
+
+    Args:
+        app: What answers.
+        new_id: Returns a fresh UUID as text.
+        observe: Told of every request, where given.
+    """
+
+    def __init__(self, app: ASGIApp, *, new_id: Callable[[], str], observe: ObserveRequest | None = None) -> None:
+        self._app = app
+        self._new_id = new_id
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        refusal: PrmeRayError | None = None
+        try:
+            request_id = self._request_id(scope)
+        except InvalidRequest as error:
+            refusal, request_id = error, self._new_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], (_HEADER, request_id.encode())]}
+            await send(message)
+
+        try:
+            if refusal is not None:
+                await _answer(send_with_id, status_of(refusal), public_error(refusal))
+            else:
+                await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = status or _CLIENT_CLOSED
+        except Exception as error:
+            # Type and places only: a message may quote the text of a memory.
+            _log.error(
+                "request %s failed: %s at %s",
+                request_id,
+                type(error).__name__,
+                frames_of(error),
+                extra={"request_id": request_id, "status": 500},
+            )
+            if status:
+                raise ConnectionAbortedError("the answer broke off") from None  # it cannot be taken back
+            await _answer(send_with_id, 500, envelope("INTERNAL", "internal error", {"id": request_id}))
+        finally:
+            self._tell(scope, request_id, status, time.perf_counter() - started)
+
+    def _request_id(self, scope: Scope) -> str:
+        for name, value in scope["headers"]:
+            if name == _HEADER:
+                return uuid_of(value.decode("latin-1"), "X-Request-ID")
+        return self._new_id()
+
+    def _tell(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        # Templates, not paths: a path may hold anything, and ids in labels would never end.
+        route = getattr(scope.get("route"), "path", "unknown")
+        if self._observe is not None:
+            self._observe(route, status, seconds)
+        if _log.isEnabledFor(logging.INFO):
+            duration = round(seconds * 1e3, 3)
+            said = {"request_id": request_id, "route": route, "status": status, "duration_ms": duration}
+            _log.info("%s %s %s %.1f ms", scope["method"], route, status, duration, extra=said)
+
+
+def frames_of(error: BaseException) -> str:
+    """Return where an exception was raised, innermost first, and nothing of what it says."""
+    found = traceback.extract_tb(error.__traceback__)[-5:]
+    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(found))
+
+
+async def _answer(send: Send, status: int, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
