@@ -12,6 +12,7 @@ import numpy as np
 import ray
 
 from prme_ray.model.protocols import EmbeddingProvider, QueryEncoder
+from storage.encoder.admission import admit_query
 
 __all__ = ["EmbedderActor"]
 
@@ -61,7 +62,8 @@ class EmbedderActor:
     def embed_question(self, asked: bytes) -> bytes:
         """Return the vector of a packed question; no bytes for a blank one."""
         text = self._query(asked)
-        return b"" if text is None else self.embed(text, question=True)
+        # Checked here, as it goes to the vector actor without passing the coordinator.
+        return b"" if text is None else admit_query(self._provider, text).astype(np.dtype("<f4")).tobytes()
 
     def leave(self, idle_s: float) -> bool:
         """End this actor if nobody used it for so long; otherwise return False."""

@@ -77,13 +77,15 @@ class RemoteStore:
     Args:
         reader: The store, opened for reading, with :data:`COORDINATOR_PARTS`.
         handles: The actors.
+        before: Called first on close.
         ends: End the actors on close (this process started them for itself).
     """
 
     read_only = False
 
-    def __init__(self, reader: Store, handles: Handles, *, ends: bool) -> None:
+    def __init__(self, reader: Store, handles: Handles, *, before: Callable[[], None], ends: bool) -> None:
         self._reader = reader
+        self._before = before
         self.handles = handles
         self._ends = ends
         self._pool = ThreadPoolExecutor(_WRITES, thread_name_prefix="prme-ray-write")
@@ -164,6 +166,7 @@ class RemoteStore:
         if self._closed:
             return
         self._closed = True
+        self._before()
         self._pool.shutdown(wait=True)
         self._records.put(None)
         self._sender.join()

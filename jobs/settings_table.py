@@ -16,7 +16,7 @@ from typing import Any
 
 from prme_ray.model.settings import NOT_IN_FINGERPRINT, Settings
 from prme_ray.model.settings.walk import Knob, group_of, knobs
-from prme_ray.settings_io import RESERVED, variable_name
+from prme_ray.settings_io import ALIASES, variable_name
 
 __all__ = ["main", "settings_table"]
 
@@ -28,6 +28,11 @@ def _left_out() -> list[str]:
     for name, part in NOT_IN_FINGERPRINT.items():
         found += [name] if part is True else [f"{name}.{inner}" for inner in sorted(part)]
     return found
+
+
+def _aliases() -> str:
+    pairs = (f"`{name}` is a second name of `{variable_name(path)}`" for name, path in ALIASES.items())
+    return f"{'; '.join(pairs)}."
 
 
 _INTRODUCTION = f"""\
@@ -49,7 +54,7 @@ changes only what it names.
   empty value is refused: unset the variable to keep the default.
 
 An unknown key, or an unknown variable with the prefix `PRME_`, is refused: the error `InvalidSettings` names
-it and the nearest known one. Left alone, because they are no settings: {", ".join(f"`{name}`" for name in RESERVED)}.
+it and the nearest known one. {_aliases()}
 
 `scope_scoring` gives a scope its own score: a request for exactly that one scope uses its entry, every
 other request uses `scoring`, and the `weights` of a request win over both. An entry is whole: what it

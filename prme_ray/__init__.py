@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prme_ray.answer import Answer
     from prme_ray.async_memory import AsyncMemory
+    from prme_ray.client import AsyncClient, Client
     from prme_ray.memory import Memory
     from prme_ray.model import errors
     from prme_ray.model.errors import PrmeRayError
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AsyncClient",
     "AsyncMemory",
     "Bundle",
     "Candidate",
+    "Client",
     "Edge",
     "Event",
     "Memory",
@@ -42,9 +45,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Answer": "prme_ray.answer",
+    "AsyncClient": "prme_ray.client",
     "AsyncMemory": "prme_ray.async_memory",
     "Bundle": "prme_ray.model.response",
     "Candidate": "prme_ray.model.response",
+    "Client": "prme_ray.client",
     "Edge": "prme_ray.model.nodes",
     "Event": "prme_ray.model.nodes",
     "Memory": "prme_ray.memory",

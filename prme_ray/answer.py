@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from prme_ray.steps.values import Kept, Plan, Scans, Selection, joined
 from stages.filter import default_reasons
 from stages.pack import Packed
 
-__all__ = ["Answer", "AnswerContext", "build_answer", "excluded_of"]
+__all__ = ["Answer", "AnswerContext", "aggregation_coverage", "build_answer", "excluded_of", "historical_coverage"]
 
 _KEYWORD_HITS = 50
 
@@ -134,10 +135,8 @@ def build_answer(
         backends_used=[path for path, count in generated.counts.items() if count],
         backend_failures=dict(values["failures"]),
         embedding_mismatch=context.embedding_mismatch,
-        aggregation_coverage=_aggregation(request, values, counts) if analysis.is_aggregation else None,
-        historical_coverage=(
-            None if request.knowledge_at is None else HistoricalCoverage(knowledge_at=request.knowledge_at)
-        ),
+        aggregation_coverage=aggregation_coverage(request, values, counts),
+        historical_coverage=historical_coverage(request),
         receipt_persisted=receipt_persisted,
         timings_ms=timings_ms,
     )
@@ -203,7 +202,23 @@ def _bindings(table: pa.Table, packed: Packed) -> dict[str, str]:
     return found
 
 
-def _aggregation(request: Request, values: dict[str, Any], counts: dict[str, int]) -> AggregationCoverage:
+def historical_coverage(request: Request) -> HistoricalCoverage | None:
+    """Return what ``knowledge_at`` does not undo; ``None`` without one."""
+    return None if request.knowledge_at is None else HistoricalCoverage(knowledge_at=request.knowledge_at)
+
+
+def aggregation_coverage(
+    request: Request, values: dict[str, Any], counts: Mapping[str, int]
+) -> AggregationCoverage | None:
+    """Return what the answer to a count or list question does not cover; ``None`` for other questions.
+
+    Args:
+        request: The request.
+        values: The values of the executed flow.
+        counts: Number of memories left out before packing, by reason.
+    """
+    if not values["analysis"].is_aggregation:
+        return None
     order: Plan = values["plan"]
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]

@@ -15,6 +15,8 @@ from actors.pool import pool_of
 from actors.remote_store import COORDINATOR_PARTS, RemoteStore
 from actors.spec import NAMESPACE, Deployment, StoreSpec
 from prme_ray import __version__
+from prme_ray.executors.compiled import CompiledExecutor
+from prme_ray.executors.engine import Executor
 from prme_ray.executors.on_ray import RayAway, RayExecutor
 from prme_ray.executors.question import graph_answer, lexical_answer, question_text, vector_answer
 from prme_ray.executors.stage_call import compute_stage
@@ -44,7 +46,7 @@ class Deployed:
 
     store: RemoteStore
     encoder: CachedEncoder
-    executor: RayExecutor
+    executor: Executor
 
 
 def start_ray(address: str | None) -> bool:
@@ -103,6 +105,11 @@ def deploy(
     gpus = float(getattr(provider, "gpus", 0))
     if gpus and not cluster.embedder_gpus:
         cluster = cluster.model_copy(update={"embedder_gpus": gpus})
+    if compiled:
+        # Every group's graph has an embedding actor to itself: an actor takes part in one graph only.
+        least = max(cluster.embedders_min, cluster.groups)
+        most = max(cluster.embedders_max, least)
+        cluster = cluster.model_copy(update={"embedders_min": least, "embedders_max": most})
     name = store_name(path)
     found = _running(name)
     spec = StoreSpec(str(Path(path).absolute()), settings.storage, identity)
@@ -114,12 +121,10 @@ def deploy(
     if encoder.identity != identity.identity:
         raise EncoderMismatch(stored=identity.identity, configured=encoder.identity)
     reader = spec.reader(COORDINATOR_PARTS)
-    away: Any = RayAway(handles)
-    if compiled:
-        from prme_ray.executors.compiled import CompiledAway
-
-        away = CompiledAway(handles, away)
-    return Deployed(RemoteStore(reader, handles, ends=not (keep or found)), encoder, RayExecutor(away))
+    away = RayAway(handles)
+    executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
+    store = RemoteStore(reader, handles, before=executor.close, ends=not (keep or found))
+    return Deployed(store, encoder, executor)
 
 
 class _Shards:

@@ -108,7 +108,8 @@ class Retriever:
         mismatch = Path.VECTOR in failures
         found, view, run = self._run(key, request, failures)
         logged = time.perf_counter()
-        persisted = self._log(key, request, run.values, view)
+        version = self._version if request.scoring is self._settings.scoring else _scoring_version(request.scoring)
+        persisted = self._log(key, request, run.values, view, scoring_version=version, embedding_mismatch=mismatch)
         timings = {name: seconds * 1e3 for name, seconds in run.timings.items()}
         timings["logging"] = (time.perf_counter() - logged) * 1e3
         timings["total"] = (time.perf_counter() - started) * 1e3
@@ -119,9 +120,7 @@ class Retriever:
             owner_known=found is not None,
             owner_memories=int(view.eligible(_VISIBLE[request.mode]).rows.sum()),
             fingerprint=self._fingerprint,
-            scoring_version=self._version
-            if request.scoring is self._settings.scoring
-            else _scoring_version(request.scoring),
+            scoring_version=version,
             embedding_mismatch=mismatch,
         )
         return build_answer(
@@ -157,7 +156,16 @@ class Retriever:
             raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
         return {Path.VECTOR: "embedding_mismatch"}
 
-    def _log(self, key: OwnerKey, request: Request, values: dict[str, Any], view: OwnerView) -> bool:
+    def _log(
+        self,
+        key: OwnerKey,
+        request: Request,
+        values: dict[str, Any],
+        view: OwnerView,
+        *,
+        scoring_version: str,
+        embedding_mismatch: bool,
+    ) -> bool:
         if not self._settings.log_retrievals:
             return False
         payload = encode_record(
@@ -168,6 +176,8 @@ class Retriever:
             encoder=self._encoder.identity,
             reranker=self._helpers.reranker,
             fingerprint=self._fingerprint,
+            scoring_version=scoring_version,
+            embedding_mismatch=embedding_mismatch,
         )
         operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)
         return self._store.submit_operation(key, operation)

@@ -1,4 +1,4 @@
-"""The RETRIEVAL_REQUEST record of every request (RFC §10, decision 19).
+"""The RETRIEVAL_REQUEST record of every request (RFC §10, digest a §7.7, decision 19).
 
 A record is a JSON head and the scores and exclusions as plain columns: ids as 16 bytes, scores as
 8, reasons as one. That is about 15 KB for 600 candidates and a tenth of a millisecond to make; the
@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from prme_ray.answer import excluded_of
+from prme_ray.answer import aggregation_coverage, excluded_of, historical_coverage
+from prme_ray.model.analysis import QueryAnalysis
+from prme_ray.model.enums import Scope
 from prme_ray.model.request import Request
 from prme_ray.model.tables import floats, texts
 from prme_ray.model.times import iso
@@ -29,6 +33,8 @@ _LENGTH = 4
 _ID = 16
 _SCORE = np.dtype("<f8")
 _REASON = np.dtype("<u2")
+_BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
+_BY_SELECTION = frozenset({"below_threshold", "source_limit", "evidence_limit", "result_limit"})
 
 
 def encode_record(
@@ -40,33 +46,65 @@ def encode_record(
     encoder: str,
     reranker: str | None,
     fingerprint: str,
+    scoring_version: str,
+    embedding_mismatch: bool,
 ) -> bytes:
-    """Return the record's bytes: length of the head, head, score columns, exclusion columns."""
+    """Return the record's bytes: length of the head, head, score columns, exclusion columns.
+
+    Args:
+        request: The request.
+        values: The values of the executed flow.
+        known: Facts about memories.
+        snapshot: The owner's number that was read.
+        encoder: Identity of the encoder.
+        reranker: Identity of the cross-encoder, where one is on.
+        fingerprint: That of the settings.
+        scoring_version: That of the scoring settings in force.
+        embedding_mismatch: Whether stored vectors come from another encoder.
+    """
     facts, rows = known.of(values["selection"].table)
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]
     generated = values["generated"]
+    analysis: QueryAnalysis = values["analysis"]
     excluded = excluded_of(values)
     reasons = texts(excluded, "reason")
     numbers = {reason: number for number, reason in enumerate(dict.fromkeys(reasons))}
+    coverage = aggregation_coverage(request, values, Counter(reasons))
+    history = historical_coverage(request)
     head = {
         "request_id": request.request_id,
+        "tenant": request.tenant,
+        "user_id": request.owner,
         "query": request.query,
         "alternate_queries": [alternate.query for alternate in values["alternates"]],
         "reference_time": iso(request.reference_time),
+        "query_time_from": _time(analysis.time_from),
+        "query_time_to": _time(analysis.time_to),
+        **{name: _time(getattr(request, name)) for name in _BOUNDS},
+        "namespace_scope": sorted(Scope if request.scopes is None else request.scopes),
         "scope_filter": None if request.scopes is None else sorted(request.scopes),
         "retrieval_mode": request.mode,
-        "query_intent": values["analysis"].intent,
+        "query_intent": analysis.intent,
         "snapshot": snapshot,
         "candidates_generated": dict(generated.counts),
         "candidates_after_filter": values["allowed"].table.num_rows,
+        "candidates_filtered": len(reasons),
         "objects_included_in_bundle": len(packed.included),
         "tokens_used": packed.tokens_used,
         "context_budget": request.packing.token_budget,
+        "tokenizer": request.packing.tokenizer,
         "backend_failures": dict(values["failures"]),
+        "embedding_mismatch": embedding_mismatch,
         "min_score": request.min_score,
         "min_score_skipped": selection.min_score_skipped,
         "result_limit": request.limit,
+        "max_per_source": request.max_per_source,
+        "max_per_evidence": request.max_per_evidence,
+        "cross_scope_hint_count": selection.hints.num_rows,
+        "aggregation_coverage": None if coverage is None else coverage.model_dump(mode="json"),
+        "historical_coverage": None if history is None else history.model_dump(mode="json"),
+        "scoring_config_version": scoring_version,
         "embedding_model_version": encoder,
         "reranker": reranker,
         "settings_fingerprint": fingerprint,
@@ -87,7 +125,11 @@ def encode_record(
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
-    """Return a record as the RFC's JSON object, with ``scores`` and ``excluded`` by id."""
+    """Return a record as the RFC's JSON object, with ``scores`` and ``excluded`` by id.
+
+    What follows from other fields is not stored: ``candidates_included`` and ``token_budget`` (the
+    reference's names), ``backends_used`` and ``selection_excluded``.
+    """
     start = _LENGTH + int.from_bytes(payload[:_LENGTH], "big")
     record: dict[str, Any] = json.loads(payload[_LENGTH:start])
     selected, reasons = record.pop("selected"), record.pop("reasons")
@@ -100,7 +142,17 @@ def decode_record(payload: bytes) -> dict[str, Any]:
     record["scores"] = dict(zip(_names(payload[start:scores_at]), scores, strict=True))
     names = _names(payload[excluded_at:reasons_at])
     record["excluded"] = {name: reasons[number] for name, number in zip(names, numbers, strict=True)}
-    return record
+    by_selection = {name: reason for name, reason in record["excluded"].items() if reason in _BY_SELECTION}
+    return record | {
+        "selection_excluded": by_selection,
+        "candidates_included": record["objects_included_in_bundle"],
+        "token_budget": record["context_budget"],
+        "backends_used": [path for path, count in record["candidates_generated"].items() if count],
+    }
+
+
+def _time(value: datetime | None) -> str | None:
+    return None if value is None else iso(value)
 
 
 def _names(packed: bytes) -> list[str]:

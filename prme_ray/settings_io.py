@@ -19,12 +19,12 @@ from prme_ray.model.errors import InvalidSettings
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.walk import FieldPath, Knob, flatten, knobs
 
-__all__ = ["PREFIX", "RESERVED", "load_settings", "variable_name"]
+__all__ = ["ALIASES", "PREFIX", "load_settings", "variable_name"]
 
 PREFIX = "PRME_"
 """Every variable that begins so is ours, and is refused when it names no setting."""
-RESERVED = ("PRME_DATABASE_URL",)
-"""Variables that say where the log is, and so are no settings; left to those who read them."""
+ALIASES: Mapping[str, FieldPath] = {"PRME_DATABASE_URL": ("storage", "database_url")}
+"""Second names of settings, where operators expect them."""
 
 
 def load_settings(
@@ -38,7 +38,7 @@ def load_settings(
     Args:
         environ: Environment; that of the process when left out, ``{}`` for none. A setting has one
             name: ``PRME_`` and its path in upper case, joined by two underscores
-            (``PRME_SCORING__FUSION``). Text is taken as it is; numbers, true and false, lists and maps
+            (``PRME_SCORING__FUSION``); ``storage.database_url`` is also ``PRME_DATABASE_URL``. Text is as it is; numbers, true and false, lists and maps
             are JSON, and ``null`` is JSON where a setting may be left empty. A list or a map is given
             whole. An empty value is refused: unset the variable to keep the default.
         file: TOML or JSON file, by its suffix, with the fields of :class:`Settings`.
@@ -59,8 +59,8 @@ def load_settings(
         values |= given
         spelled |= {path: f"{file}: {'.'.join(path)}" for path in given}
     variables = _from_environment(os.environ if environ is None else environ)
-    values |= {knob.path: value for knob, value in variables}
-    spelled |= {knob.path: variable_name(knob.path) for knob, _ in variables}
+    values |= {knob.path: value for _, knob, value in variables}
+    spelled |= {knob.path: name for name, knob, _ in variables}
     if overrides is not None:
         if not isinstance(overrides, Mapping):
             raise InvalidSettings(argument="overrides", given=overrides, allowed="a mapping of settings")
@@ -83,18 +83,23 @@ def variable_name(path: FieldPath) -> str:
     return PREFIX + "__".join(path).upper()
 
 
-def _from_environment(environ: Mapping[str, str]) -> list[tuple[Knob, Any]]:
-    named = {variable_name(knob.path): knob for knob in knobs()}
-    found = []
+def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, Knob, Any]]:
+    by_path = {knob.path: knob for knob in knobs()}
+    named = {variable_name(path): knob for path, knob in by_path.items()}
+    named |= {name: by_path[path] for name, path in ALIASES.items()}
+    found: list[tuple[str, Knob, Any]] = []
     for name in sorted(environ):
-        if not name.startswith(PREFIX) or name in RESERVED:
+        if not name.startswith(PREFIX):
             continue
         if name not in named:
             members = [known for known in named if known.startswith(f"{name}__")]
             near = difflib.get_close_matches(name.upper(), members or named, 1, cutoff=0.0)[0]
             # The value stays out of the message: a variable meant for something else may be a secret.
             raise InvalidSettings(argument=name, given="…", allowed=f"a known variable, such as {near}, or unset it")
-        found.append((named[name], _value(name, environ[name], named[name])))
+        knob, twin = named[name], variable_name(named[name].path)
+        if name in ALIASES and environ.get(twin, environ[name]) != environ[name]:
+            raise InvalidSettings(argument=name, given="…", allowed=f"the same as {twin}, or only one of the two")
+        found.append((name, knob, _value(name, environ[name], knob)))
     return found
 
 

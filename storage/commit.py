@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from prme_ray.model.errors import PrmeRayError, StoreBusy, StoreClosed, WriteFailed, WriterFenced
+from prme_ray.model.errors import (
+    PrmeRayError,
+    StoreBusy,
+    StoreClosed,
+    TransientError,
+    WriteFailed,
+    WriterFenced,
+)
 from prme_ray.model.times import micros
 from storage.log import Log
 from storage.records import Admission, Appended, Operation
@@ -32,6 +39,9 @@ _WRITE_PATIENCE_S = 0.05
 
 _RECORD_PATIENCE_S = 0.25
 """The same for a record; longer, because nobody waits for it and a commit costs more than it does."""
+
+_AGAIN_S = 0.1
+"""Pause between attempts to hear from a database that did not answer a commit."""
 
 _COMPANY = 32
 """So many writes wait for no more: they already cost little each."""
@@ -64,7 +74,8 @@ class GroupCommit:
             commit order, with those that wrote something. If it raises, this committer is broken.
         max_rows: Most writes, and most records, a commit takes.
         queue_limit: Most writes that wait; as many records.
-        timeout_s: Longest wait for a place in the queue, in seconds.
+        timeout_s: Longest wait for a place in the queue, or for a database that left a commit
+            unanswered, in seconds.
     """
 
     def __init__(
@@ -259,12 +270,7 @@ class GroupCommit:
             self._fail(writes, records, self._broken)
             return
         try:
-            results = self._log.append(
-                [write.admission for write in writes],
-                recorded_at=micros(self._clock()),
-                epoch=self._epoch,
-                operations=[record.operation for record in records],
-            )
+            results = self._append(writes, records)
         except BaseException as error:  # every waiting caller must hear of it
             known = _as_write_failure(error, durable=False)
             if isinstance(known, WriterFenced):
@@ -287,6 +293,40 @@ class GroupCommit:
             return
         for write, result in zip(writes, results, strict=True):
             _resolve(write, result)
+
+    def _append(self, writes: Sequence[_Write], records: Sequence[_Record]) -> list[Appended]:
+        admissions = [write.admission for write in writes]
+        operations = [record.operation for record in records]
+        recorded_at = micros(self._clock())
+        try:
+            return self._log.append(admissions, recorded_at=recorded_at, epoch=self._epoch, operations=operations)
+        except WriteFailed as unknown:
+            if unknown.durable is not None:
+                raise
+            return self._find_out(unknown, admissions, operations, recorded_at=recorded_at)
+
+    def _find_out(
+        self,
+        unknown: WriteFailed,
+        admissions: Sequence[Admission],
+        operations: Sequence[Operation],
+        *,
+        recorded_at: int,
+    ) -> list[Appended]:
+        """Send a batch again whose commit was not answered: it is written once, whatever became of it."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._log.append(
+                    admissions, recorded_at=recorded_at, epoch=self._epoch, operations=operations, again=True
+                )
+            except WriterFenced as fenced:
+                self._broken = fenced
+                raise unknown from fenced  # it may have been written before the other writer came
+            except TransientError as failure:
+                if time.monotonic() >= deadline or self._closing:
+                    raise unknown from failure
+            time.sleep(_AGAIN_S)
 
     def _fail(self, writes: Sequence[_Write], records: Sequence[_Record], error: PrmeRayError) -> None:
         self._last_error = str(error)

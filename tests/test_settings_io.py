@@ -11,7 +11,7 @@ from prme_ray import load_settings
 from prme_ray.model.errors import InvalidSettings
 from prme_ray.model.settings import PackingSettings, ScoringSettings, Settings
 from prme_ray.model.settings.walk import knobs
-from prme_ray.settings_io import RESERVED, variable_name
+from prme_ray.settings_io import ALIASES, variable_name
 
 
 def refused(**sources):
@@ -135,10 +135,16 @@ def test_an_unknown_variable_is_refused_and_the_nearest_named_but_not_its_value(
     assert "hunter2" not in str(error)
 
 
-@pytest.mark.parametrize("name", RESERVED)
-def test_variables_of_other_parts_are_left_alone(name):
-    assert load_settings(environ={name: "anything"}) == Settings()
-    assert name not in {variable_name(knob.path) for knob in knobs()}
+@pytest.mark.parametrize(("name", "path"), ALIASES.items())
+def test_a_second_name_means_the_same_and_never_shows_its_value(name, path):
+    url = "postgresql://u:hunter2@db/one"
+    assert path in {knob.path for knob in knobs()}
+    assert load_settings(environ={name: url}) == load_settings(environ={variable_name(path): url}) != Settings()
+    assert load_settings(environ={name: url, variable_name(path): url}).storage.database_url == url
+    for environ in ({name: url, variable_name(path): url + "2"}, {name: "mysql://u:hunter2@db/one"}):
+        error = refused(environ=environ)
+        assert error.argument == name
+        assert "hunter2" not in str(error)
 
 
 def test_every_setting_has_its_own_variable():

@@ -23,7 +23,7 @@ from prme_ray.executors.stage_call import packed_stage, stage_outcome
 from prme_ray.pipeline import Fragment, Place, fragment, tail_steps
 from storage.records import OwnerKey
 
-__all__ = ["CHANNEL_PLACES", "RayAway", "RayExecutor"]
+__all__ = ["CHANNEL_PLACES", "RayAway", "RayExecutor", "owner_of", "question_of"]
 
 CHANNEL_PLACES = (Place.LEXICAL, Place.GRAPH, Place.VECTOR)
 """Places that have actors of their own, one a shard group."""
@@ -39,23 +39,22 @@ class RayAway:
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
         placed = handles.deployment.cluster.stages
-        self._stages = tuple(
+        self.stages = tuple(
             Fragment(Place.TAIL, (step,), step.inputs) for step in map(tail_steps().get, placed) if step
         )
 
     def fragments(self, flow: str) -> Sequence[Fragment]:
         """Return what is computed away; see :class:`~prme_ray.executors.engine.Away`."""
         channels = [fragment(place, flow) for place in CHANNEL_PLACES]
-        return [*channels, *(() if flow else self._stages)]
+        return [*channels, *(() if flow else self.stages)]
 
     def start(self, fragment: Fragment, work: Work) -> Callable[[], Outcome]:
         """Start a fragment on its actor; the function returned waits for it."""
         if fragment.place is Place.TAIL:
             return self._start_stage(fragment, work)
-        request = work.values["request"]
-        owner = OwnerKey(request.tenant, request.owner)
+        owner = owner_of(work.values)
         view = work.resources[fragment.place]
-        asked = packed_question(question_of(fragment, work, owner, view.owner_seq))
+        asked = packed_question(question_of(fragment, work))
         kind = fragment.place.value
 
         def group() -> int:
@@ -90,6 +89,9 @@ class RayExecutor:
     def __init__(self, away: RayAway) -> None:
         self._away = away
 
+    def close(self) -> None:
+        """Hold nothing, so let go of nothing."""
+
     def run(
         self, given: dict[str, Any], *, view: Any, resources: Mapping[Place, Any], disabled: Collection[str] = ()
     ) -> Run:
@@ -104,15 +106,21 @@ class RayExecutor:
         return run_flow(Work("", dict(given), dict.fromkeys(Place, view) | dict(resources), disabled, away))
 
 
-def question_of(fragment: Fragment, work: Work, owner: OwnerKey, owner_seq: int) -> Question:
+def owner_of(values: Mapping[str, Any]) -> OwnerKey:
+    """Return whose memories a request asks for."""
+    request = values["request"]
+    return OwnerKey(request.tenant, request.owner)
+
+
+def question_of(fragment: Fragment, work: Work) -> Question:
     """Return what a channel's actor is asked for a fragment of some work."""
     values = {name: work.values[name] for name in fragment.inputs}
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             values[name] = np.ascontiguousarray(value, np.float32)
     return Question(
-        owner,
-        owner_seq,
+        owner_of(work.values),
+        work.resources[Place.VECTOR].owner_seq,
         work.flow,
         values,
         frozenset(work.disabled),

@@ -8,9 +8,8 @@ from typing import Any
 
 import orjson
 
-from prme_ray.model import service_errors
-from prme_ray.model.errors import InvalidItems, InvalidRequest, InvalidText, PrmeRayError, StoreClosed, TransientError
-from prme_ray.model.service_errors import ServiceError
+from prme_ray.model.errors import InvalidItems, InvalidRequest, InvalidText, PrmeRayError, StoreClosed
+from prme_ray.model.service_errors import BodyTooLarge, Forbidden, ServiceError, Unauthenticated
 from prme_ray.writing import Stored
 
 __all__ = ["envelope", "error_of", "headers_of", "public_error", "status_of"]
@@ -18,6 +17,7 @@ __all__ = ["envelope", "error_of", "headers_of", "public_error", "status_of"]
 _LONGEST = 200
 _ITEMS = 1000
 _RETRY_AFTER_S = 1
+_RETRIABLE = {429, 503}
 # What only the operator may know: the service's files, processes and databases.
 _HIDDEN = {
     "path": "the store of the service",
@@ -43,11 +43,12 @@ def status_of(error: PrmeRayError) -> int:
 def headers_of(error: PrmeRayError) -> dict[str, str]:
     """Return the headers that come with an error: when to retry, how to authenticate."""
     status = status_of(error)
-    if status in {429, 503}:
+    if status in _RETRIABLE:
         return {"Retry-After": str(max(1, math.ceil(error.fields.get("retry_after_s", _RETRY_AFTER_S))))}
-    if status == 401:  # noqa: PLR2004
+    if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": "Bearer"}
-    return {"Connection": "close"} if status == 413 else {}  # noqa: PLR2004
+    # The rest of the body will not be read, so nothing else can come on this connection.
+    return {"Connection": "close"} if isinstance(error, BodyTooLarge) else {}
 
 
 def public_error(error: PrmeRayError) -> bytes:
@@ -57,11 +58,10 @@ def public_error(error: PrmeRayError) -> bytes:
         details["rejected"] = [{"code": item.code, **_details(item)} for item in error.rejected]
         details["stored"] = [_stored(item) for item in error.stored]
         return envelope(error.code, str(error), details)
-    operators = isinstance(error, TransientError) or error.http_status != 422  # noqa: PLR2004
-    hidden = {name: _HIDDEN[name] for name in details if name in _HIDDEN and operators}
-    if isinstance(error, service_errors.Forbidden | service_errors.Unauthenticated) or not hidden:
+    if isinstance(error, Forbidden | Unauthenticated):
         return envelope(error.code, str(error), details)
-    shown = type(error)(**{**error.fields, **hidden})
+    hidden = {name: _HIDDEN[name] for name in details if name in _HIDDEN}
+    shown = type(error)(**{**error.fields, **hidden}) if hidden else error
     return envelope(error.code, str(shown), {**details, **hidden})
 
 

@@ -129,7 +129,8 @@ class SnapshotGone(TransientError):
 class WriteFailed(TransientError):
     """A write was not acknowledged. Fields: ``detail``, ``durable``.
 
-    ``durable`` true: the log holds it and the indexes are completed at the next open.
+    ``durable`` true: the log holds it and the indexes are completed at the next open; ``None``: not
+    known, because the database was lost while it committed; a second write may then be a second copy.
     """
 
     code = "WRITE_FAILED"

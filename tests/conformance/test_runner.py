@@ -117,7 +117,8 @@ def test_cases_with_other_ids_and_no_labels_are_computed_alike(shared, tmp_path,
         for number, line in enumerate(lines):
             ids = sorted(set(UUID.findall(line)))
             others = sorted(str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in ids)
-            changed = json.loads(UUID.sub(lambda found, to=dict(zip(ids, others, strict=True)): to[found[0]], line))
+            other = dict(zip(ids, others, strict=True))
+            changed = json.loads(UUID.sub(lambda found, other=other: other[found[0]], line))
             renamed.append({"id": f"{number}", "given": changed["given"], "expect": changed["expect"]})
         (tmp_path / f"{stem}.jsonl").write_text("\n".join(map(json.dumps, renamed)), "utf-8")
     main([str(tmp_path)])

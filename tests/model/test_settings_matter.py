@@ -17,6 +17,8 @@ NOT_IN_FINGERPRINT = {
     "encoder.model_path",
     "encoder.cache_entries",
     "encoder.workers",
+    "storage.database_url",
+    "storage.database_prefix",
     "storage.virtual_shards",
     "storage.resident_bytes",
     "storage.lexical_ram_documents",
@@ -39,6 +41,7 @@ CHANGED = {
     "disabled_channels": ["GRAPH"],
     "scoring.node_type_boost": {},
     "encoder.model_sha256": "0" * 64,
+    "storage.database_url": "postgresql://user@host/database",
 }
 # What has to stand beside a change for it to be allowed or to have an effect.
 BESIDE = {

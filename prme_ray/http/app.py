@@ -1,0 +1,122 @@
+"""The service as an ASGI application over any object with the verbs of ``prme_ray.Memory``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from prme_ray import __version__
+from prme_ray.defaults import new_uuid
+from prme_ray.http import operations, routes
+from prme_ray.http.access import Access
+from prme_ray.http.gate import Gate
+from prme_ray.http.guard import Guard, ObserveRequest, frames_of
+from prme_ray.http.limits import Limits
+from prme_ray.http.openapi import describe
+from prme_ray.http.service import MemoryVerbs, Service
+from prme_ray.http.wire import envelope, headers_of, public_error, status_of
+from prme_ray.model.errors import InvalidRequest, PrmeRayError
+
+__all__ = ["create_app"]
+
+_log = logging.getLogger("prme_ray.http")
+_INTERNAL = 500
+_CODES = {404: "ROUTE_NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+
+
+def create_app(
+    memory: MemoryVerbs | Callable[[], MemoryVerbs],
+    *,
+    access: Access | None = None,
+    limits: Limits | None = None,
+    metrics: Callable[[], bytes] | None = None,
+    observe: ObserveRequest | None = None,
+    ready: Callable[[], None] | None = None,
+    new_id: Callable[[], str] = new_uuid,
+) -> FastAPI:
+    """Return the application; whoever serves it calls :func:`~prme_ray.http.access.check_bind` first.
+
+    Args:
+        memory: An open memory, which stays the caller's; or what opens one when the application starts,
+            which is then closed when it ends.
+        access: Who may come in; everybody when left out.
+        limits: What one request may bring and how many are served at once.
+        metrics: Returns the text of ``/metrics``.
+        observe: Told route, status and seconds of every request.
+        ready: Raises a transient error while ``/readyz`` should say no.
+        new_id: Returns a fresh UUID as text, for requests without ``X-Request-ID``.
+    """
+    bounds = limits or Limits()
+    gate = Gate(places=bounds.in_progress, waiting=bounds.waiting, patience_s=bounds.patience_s)
+    given = None if callable(memory) else memory
+    service = Service(access or Access(), bounds, gate, given, metrics, ready)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        if callable(memory):
+            service.memory = await asyncio.to_thread(memory)
+        try:
+            yield
+        finally:
+            opened, service.memory = service.memory, None
+            await asyncio.to_thread(gate.close)
+            if callable(memory) and opened is not None:
+                await asyncio.to_thread(opened.close)
+
+    app = FastAPI(
+        title="prme-ray",
+        version=__version__,
+        description="Long-term memory of LLM agents.",
+        lifespan=life,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    app.include_router(routes.router)
+    app.include_router(operations.router)
+    app.add_exception_handler(PrmeRayError, _known)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_middleware(Guard, new_id=new_id, observe=observe)
+    describe(app)
+    return app
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    if not isinstance(error, PrmeRayError):
+        raise error
+    status = status_of(error)
+    request_id: str = request.state.request_id
+    if status == _INTERNAL:
+        _log.error("request %s failed: %s at %s", request_id, error.code, frames_of(error))
+        return _response(status, envelope("INTERNAL", "internal error", {"id": request_id}))
+    return _response(status, public_error(error), headers_of(error))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    # Path and query; bodies are checked by the service itself.
+    problems = error.errors() if isinstance(error, RequestValidationError) else []
+    told = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
+    refusal = InvalidRequest(
+        argument=".".join(map(str, problems[0]["loc"])) if problems else "request",
+        given=problems[0]["type"] if problems else "unreadable",
+        allowed="what the schema of the service allows",
+        errors=told,
+    )
+    return await _known(request, refusal)
+
+
+async def _plain(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else _INTERNAL
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    message = error.detail if isinstance(error, HTTPException) else "internal error"
+    return _response(status, envelope(_CODES.get(status, "HTTP_ERROR"), message, {}), headers)
+
+
+def _response(status: int, body: bytes, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, media_type="application/json")

@@ -1,0 +1,218 @@
+"""What the routes share: the memory behind the service, its keys, its limits and its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, TypeVar
+
+from fastapi import Depends, Header, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
+
+from prme_ray.answer import Answer
+from prme_ray.health import Health
+from prme_ray.http.access import Access, Identity
+from prme_ray.http.answer_json import AnswerEncoder
+from prme_ray.http.gate import Gate
+from prme_ray.http.limits import Limits
+from prme_ray.keys import Permission
+from prme_ray.model.errors import InvalidRequest, ServiceUnavailable
+from prme_ray.model.nodes import Event, Node
+from prme_ray.model.service_errors import BodyTooLarge, UnsupportedMediaType
+from prme_ray.model.text import uuid_of
+from prme_ray.writing import Stored
+
+__all__ = ["Admin", "Key", "MemoryVerbs", "Reader", "Service", "Whoever", "Writer", "json_response", "read_body"]
+
+T = TypeVar("T")
+B = TypeVar("B", bound=BaseModel)
+
+
+class MemoryVerbs(Protocol):
+    """What the service is built over: ``prme_ray.Memory``, whatever executor it has."""
+
+    def store(self, content: str, **arguments: Any) -> Stored:
+        """Remember a text."""
+        ...
+
+    def store_many(self, items: list[Any], **arguments: Any) -> list[Stored]:
+        """Remember many texts."""
+        ...
+
+    def store_node(self, content: str, **arguments: Any) -> Stored:
+        """Store a structured memory."""
+        ...
+
+    def store_edge(self, source_id: str, target_id: str, edge_type: str, **arguments: Any) -> str:
+        """Relate two memories."""
+        ...
+
+    def retrieve(self, query: str, **arguments: Any) -> Answer:
+        """Answer a question."""
+        ...
+
+    def get(self, node_id: str, **arguments: Any) -> Node:
+        """Return a memory."""
+        ...
+
+    def get_event(self, event_id: str, **arguments: Any) -> Event:
+        """Return a source event."""
+        ...
+
+    def health(self) -> Health:
+        """Return the state of the store."""
+        ...
+
+    def close(self) -> None:
+        """Finish writes and release the store."""
+        ...
+
+
+@dataclass(slots=True)
+class Service:
+    """State of one process of the service.
+
+    Attributes:
+        access: Who may come in.
+        limits: What one request may bring.
+        gate: Threads, and who waits for one.
+        memory: The memory; ``None`` before the start and after the end.
+        metrics: Returns the text of ``/metrics``.
+        ready: Raises while the service should get no requests.
+        encoder: Makes answers into JSON.
+    """
+
+    access: Access
+    limits: Limits
+    gate: Gate
+    memory: MemoryVerbs | None
+    metrics: Callable[[], bytes] | None
+    ready: Callable[[], None] | None
+    encoder: AnswerEncoder = field(default_factory=AnswerEncoder)
+
+    def opened(self) -> MemoryVerbs:
+        """Return the memory.
+
+        Raises:
+            ServiceUnavailable: it is not open yet, or not any more.
+        """
+        if self.memory is None:
+            raise ServiceUnavailable(what="the service", detail="it is starting or stopping")
+        return self.memory
+
+    async def run(self, request: Request, call: Callable[[MemoryVerbs], T]) -> T:
+        """Run a call of the memory in a thread.
+
+        Raises:
+            Overloaded: too many are in progress or wait.
+            ClientDisconnect: whoever asked went away while waiting.
+        """
+        memory = self.opened()
+        if await self.gate.enter() and await request.is_disconnected():
+            self.gate.leave()
+            raise ClientDisconnect
+        return await self.gate.run(lambda: call(memory))
+
+    def check_text(self, argument: str, text: str | None, limit: int) -> None:
+        """Refuse a text that is too long.
+
+        Raises:
+            InvalidRequest: naming the limit.
+        """
+        if text is not None and len(text) > limit:
+            raise InvalidRequest(
+                argument=argument, given=f"{len(text)} characters", allowed=f"up to {limit} characters"
+            )
+
+
+_bearer = HTTPBearer(
+    auto_error=False, description="A key of `prme-ray keys create`; none where the service has no keys."
+)
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+def service_of(request: Request) -> Service:
+    """Return the service a request came to."""
+    found: Service = request.app.state.service
+    return found
+
+
+async def _identity(request: Request, bearer: Bearer) -> Identity:
+    return service_of(request).access.identify(None if bearer is None else bearer.credentials)
+
+
+Whoever = Annotated[Identity, Depends(_identity)]
+
+
+def _with(permission: Permission) -> Any:
+    async def allowed(identity: Whoever) -> Identity:
+        identity.require(permission)
+        return identity
+
+    return Depends(allowed)
+
+
+Reader = Annotated[Identity, _with(Permission.READ)]
+Writer = Annotated[Identity, _with(Permission.WRITE)]
+Admin = Annotated[Identity, _with(Permission.ADMIN)]
+
+
+async def _idempotency_key(
+    key: Annotated[
+        str | None,
+        Header(alias="Idempotency-Key", description="UUID; a repeat of the same request stores nothing more."),
+    ] = None,
+) -> str | None:
+    return None if key is None else uuid_of(key, "Idempotency-Key")
+
+
+Key = Annotated[str | None, Depends(_idempotency_key)]
+
+
+async def read_body(request: Request, model: type[B], limit: int) -> B:
+    """Return a checked body; it is counted while it is read, whatever its header says.
+
+    Raises:
+        UnsupportedMediaType: it is not declared as JSON. Asking for that also keeps the pages of other
+            sites from writing to a service without keys: a browser asks first, and is not answered.
+        BodyTooLarge: more than ``limit`` bytes.
+        InvalidRequest: no JSON, an unknown key, a wrong type.
+    """
+    media = request.headers.get("content-type", "")
+    if media.partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaType(given=media)
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise BodyTooLarge(limit_bytes=limit)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise BodyTooLarge(limit_bytes=limit)
+    try:
+        return model.model_validate_json(bytes(body))
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def invalid(error: ValidationError) -> InvalidRequest:
+    """Return what is wrong with a body or a query, the first thing in full; never the value given."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    first = problems[0]
+    return InvalidRequest(
+        argument=_name(first["loc"]),
+        given=first["type"],
+        allowed=f"what the schema of the service allows ({first['msg']})",
+        errors=[f"{_name(problem['loc'])}: {problem['msg']}" for problem in problems[:20]],
+    )
+
+
+def _name(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location)) or "body"
+
+
+def json_response(body: bytes) -> Response:
+    """Return a body that is JSON already."""
+    return Response(body, media_type="application/json")
