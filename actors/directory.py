@@ -58,11 +58,16 @@ class DirectoryActor:
         """Return the layout in force, its actors started again where they are gone.
 
         Raises:
-            NotFound: nothing was deployed since this directory started.
+            NotFound: there is none.
         """
-        if self._deployment is None:
+        if self._deployment is not None:
+            return self.ensure(self._deployment)
+        # This directory was restarted: the writers' names say what the last one had made.
+        writers = [name.split("/") for name in self._names() if "/writer/" in name]
+        versions = {version for _, version, _, _ in writers}
+        if len(versions) != 1:
             raise NotFound(kind="deployment", id=self._name)
-        return self.ensure(self._deployment)
+        return Layout(self._name, versions.pop(), 1 + max(int(number) for *_, number in writers))
 
     def embedder(self, number: int) -> str:
         """Start an embedding actor by number and return its name."""
@@ -112,15 +117,16 @@ class DirectoryActor:
                     deployment.stage
                 )
 
-    def _end(self, which: Callable[[str], bool]) -> None:
+    def _names(self) -> list[str]:
+        """Return the names of the store's serving actors, sorted."""
         own = f"{self._name}/"
-        names = [
-            item["name"]
-            for item in ray.util.list_named_actors(all_namespaces=True)
-            if item["namespace"] == NAMESPACE and item["name"].startswith(own) and item["name"].count("/") == _PARTS
-        ]
+        named = ray.util.list_named_actors(all_namespaces=True)
+        names = [item["name"] for item in named if item["namespace"] == NAMESPACE and item["name"].startswith(own)]
+        return sorted(name for name in names if name.count("/") == _PARTS)
+
+    def _end(self, which: Callable[[str], bool]) -> None:
         retiring: list[Any] = []
-        for name in sorted(filter(which, names)):
+        for name in filter(which, self._names()):
             with contextlib.suppress(ValueError):  # it ended by itself meanwhile
                 actor = ray.get_actor(name, NAMESPACE)
                 retiring.append((name, actor, actor.retire.remote() if "/writer/" in name else None))

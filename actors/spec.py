@@ -23,6 +23,10 @@ NAMESPACE = "prme-ray"
 """Ray namespace of every named actor."""
 
 
+_SHAPE = {"groups", "group_resources", "channel_cpus", "writer_cpus", "embedder_cpus", "embedder_gpus", "queue"}
+"""Cluster settings that an actor cannot take on while it runs."""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -85,7 +89,8 @@ class Deployment:
     @property
     def version(self) -> str:
         """Twelve hex digits that change whenever an actor would have to be another."""
-        facts = (self.store, self.cluster.model_dump(mode="json"), pickle.dumps(self.provider), self.code)
+        cluster = self.cluster.model_dump(mode="json", include=_SHAPE)
+        facts = (self.store, cluster, pickle.dumps(self.provider), self.code)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 

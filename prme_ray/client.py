@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterable, Iterable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
@@ -23,7 +23,7 @@ from prme_ray.client_calls import (
 )
 from prme_ray.health import Health
 from prme_ray.http.wire import error_of
-from prme_ray.model.errors import InvalidItems, InvalidRequest, PrmeRayError, ServiceUnavailable
+from prme_ray.model.errors import InvalidItems, InvalidRequest, ServiceUnavailable
 from prme_ray.model.nodes import Event, Node
 from prme_ray.writing import Stored
 
@@ -35,6 +35,8 @@ _RETRIED = frozenset({429, 503})
 _SUCCESS = 200
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 30.0
+
+_Came = httpx.Response | httpx.TransportError
 
 
 class _Common:
@@ -53,22 +55,36 @@ class _Common:
             headers["Content-Type"] = "application/json"
         return {"method": call.method, "url": self._base_url + call.path, "headers": headers, "content": call.body}
 
-    def _delay(self, attempt: int, response: httpx.Response | None) -> float | None:
+    def _attempts(self, call: Call[T]) -> _Attempts[T]:
+        return _Attempts(call, self._retries, self._base_url)
+
+
+class _Attempts(Generic[T]):
+    """The attempts of one call: takes what came of each, says whether and when there is another."""
+
+    def __init__(self, call: Call[T], retries: int, service: str) -> None:
+        self._call = call
+        self._left = retries
+        self._service = service
+        self._backoff = _FIRST_DELAY_S
+
+    def after(self, came: _Came) -> float | None:
         """Return how long to wait before the next attempt, in seconds; ``None`` where there is none."""
-        if attempt >= self._retries or (response is not None and response.status_code not in _RETRIED):
+        broken = isinstance(came, httpx.TransportError)
+        if self._left == 0 or not (broken or came.status_code in _RETRIED):
             return None
-        told = "" if response is None else response.headers.get("Retry-After", "")
-        wanted = float(told) if told.isdecimal() else _FIRST_DELAY_S * 2**attempt
-        return min(wanted, _LONGEST_DELAY_S)
+        self._left -= 1
+        told = "" if broken else came.headers.get("Retry-After", "")
+        delay, self._backoff = float(told) if told.isdecimal() else self._backoff, self._backoff * 2
+        return min(delay, _LONGEST_DELAY_S)
 
-    def _unreachable(self, error: httpx.TransportError) -> PrmeRayError:
-        return ServiceUnavailable(what=self._base_url, detail=type(error).__name__)
-
-
-def _read(call: Call[T], response: httpx.Response) -> T:
-    if response.status_code != _SUCCESS:
-        raise error_of(response.status_code, response.content)
-    return call.read(response.content)
+    def result(self, came: _Came) -> T:
+        """Return what the last attempt gave, or raise what it failed with."""
+        if isinstance(came, httpx.TransportError):
+            raise ServiceUnavailable(what=self._service, detail=type(came).__name__) from came
+        if came.status_code != _SUCCESS:
+            raise error_of(came.status_code, came.content)
+        return self._call.read(came.content)
 
 
 class Client(_Common):
@@ -140,6 +156,19 @@ class Client(_Common):
     ) -> None:
         self.close()
 
+    def _ask(self, call: Call[T]) -> T:
+        attempts = self._attempts(call)
+        while True:
+            came: _Came
+            try:
+                came = self._http.request(**self._request(call))
+            except httpx.TransportError as error:
+                came = error
+            delay = attempts.after(came)
+            if delay is None:
+                return attempts.result(came)
+            time.sleep(delay)
+
 
 class AsyncClient(_Common):
     """Asyncio face of :class:`Client`; every verb takes the same arguments."""
@@ -147,3 +176,67 @@ class AsyncClient(_Common):
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout: float = 30.0, retries: int = 2) -> None:
         super().__init__(base_url, api_key, retries)
         self._http = httpx.AsyncClient(timeout=timeout)
+
+    async def store(self, content: str, **arguments: Any) -> Stored:
+        """Remember a text; see ``Memory.store``."""
+        return await self._ask(write_call("/v1/store", content, arguments))
+
+    async def store_many(self, items: Iterable[Any] | AsyncIterable[Any], **arguments: Any) -> list[Stored]:
+        """Remember a stream of texts; see ``Memory.store_many``. An async iterable is read to its end first."""
+        given = [item async for item in items] if isinstance(items, AsyncIterable) else items
+        result = ItemsResult()
+        for call in batches(given, arguments):
+            try:
+                result.add(await self._ask(call))
+            except InvalidItems as error:
+                result.refuse(error)
+        return result.receipts()
+
+    async def store_node(self, content: str, **arguments: Any) -> Stored:
+        """Store a structured memory; see ``Memory.store_node``."""
+        return await self._ask(write_call("/v1/nodes", content, arguments))
+
+    async def store_edge(self, source_id: str, target_id: str, edge_type: str, **arguments: Any) -> str:
+        """Relate two memories; see ``Memory.store_edge``."""
+        return await self._ask(edge_call(source_id, target_id, edge_type, arguments))
+
+    async def retrieve(self, query: str, **arguments: Any) -> Answer:
+        """Answer a question; see ``Memory.retrieve``."""
+        return await self._ask(retrieve_call(query, arguments))
+
+    async def get(self, node_id: str, **whose: Any) -> Node:
+        """Return a memory by id; see ``Memory.get``."""
+        return await self._ask(get_call("node", node_id, Node, whose))
+
+    async def get_event(self, event_id: str, **whose: Any) -> Event:
+        """Return a source event by id; see ``Memory.get_event``."""
+        return await self._ask(get_call("event", event_id, Event, whose))
+
+    async def health(self) -> Health:
+        """Return the state of every shard; needs ``memory:admin``."""
+        return await self._ask(health_call())
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _ask(self, call: Call[T]) -> T:
+        attempts = self._attempts(call)
+        while True:
+            came: _Came
+            try:
+                came = await self._http.request(**self._request(call))
+            except httpx.TransportError as error:
+                came = error
+            delay = attempts.after(came)
+            if delay is None:
+                return attempts.result(came)
+            await asyncio.sleep(delay)

@@ -117,9 +117,8 @@ def retrieve_call(query: str, arguments: Mapping[str, Any]) -> Call[Answer]:
     """Return the call that asks a question."""
     given = _plain(arguments)
     request_id = given.pop("request_id", None)
-    body = {"query": check_text(query, "query"), "filters": {}}
-    for name, value in given.items():
-        (body["filters"] if name in _FILTERS else body)[name] = value
+    filters = {name: given.pop(name) for name in sorted(_FILTERS & given.keys())}
+    body = {**given, "query": check_text(query, "query"), "filters": filters}
     headers = {} if request_id is None else {"X-Request-ID": uuid_of(request_id, "request_id")}
     return Call("POST", "/v1/retrieve", _answer, _encoded(body), headers)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from prme_ray.answer import aggregation_coverage, excluded_of, historical_coverage
 from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import Scope
+from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.request import Request
 from prme_ray.model.tables import floats, texts
 from prme_ray.model.times import iso
@@ -26,7 +28,7 @@ from prme_ray.steps.values import Selection
 from stages.known_rows import KnownRows, packed_ids
 from stages.pack import Packed
 
-__all__ = ["OP_TYPE", "decode_record", "encode_record"]
+__all__ = ["OP_TYPE", "Setup", "decode_record", "encode_failure", "encode_record"]
 
 OP_TYPE = "RETRIEVAL_REQUEST"
 _LENGTH = 4
@@ -37,91 +39,122 @@ _BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_tim
 _BY_SELECTION = frozenset({"below_threshold", "source_limit", "evidence_limit", "result_limit"})
 
 
-def encode_record(
-    request: Request,
-    values: dict[str, Any],
-    *,
-    known: KnownRows,
-    snapshot: int,
-    encoder: str,
-    reranker: str | None,
-    fingerprint: str,
-    scoring_version: str,
-    embedding_mismatch: bool,
-) -> bytes:
-    """Return the record's bytes: length of the head, head, score columns, exclusion columns.
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What answers a request.
 
-    Args:
-        request: The request.
-        values: The values of the executed flow.
-        known: Facts about memories.
-        snapshot: The owner's number that was read.
+    Attributes:
+        snapshot: The owner's number that was read; 0 where a request ended before.
         encoder: Identity of the encoder.
         reranker: Identity of the cross-encoder, where one is on.
         fingerprint: That of the settings.
         scoring_version: That of the scoring settings in force.
         embedding_mismatch: Whether stored vectors come from another encoder.
     """
+
+    snapshot: int
+    encoder: str
+    reranker: str | None
+    fingerprint: str
+    scoring_version: str
+    embedding_mismatch: bool
+
+
+def encode_record(request: Request, values: dict[str, Any], *, known: KnownRows, setup: Setup) -> bytes:
+    """Return the record's bytes: length of the head, head, score columns, exclusion columns.
+
+    Args:
+        request: The request.
+        values: The values of the executed flow.
+        known: Facts about memories.
+        setup: What answered.
+    """
     facts, rows = known.of(values["selection"].table)
     selection: Selection = values["selection"]
     packed: Packed = values["packed"]
-    generated = values["generated"]
     analysis: QueryAnalysis = values["analysis"]
     excluded = excluded_of(values)
     reasons = texts(excluded, "reason")
     numbers = {reason: number for number, reason in enumerate(dict.fromkeys(reasons))}
     coverage = aggregation_coverage(request, values, Counter(reasons))
     history = historical_coverage(request)
-    head = {
-        "request_id": request.request_id,
-        "tenant": request.tenant,
-        "user_id": request.owner,
-        "query": request.query,
+    head = _asked(request, setup) | {
+        "error": None,
         "alternate_queries": [alternate.query for alternate in values["alternates"]],
-        "reference_time": iso(request.reference_time),
+        "query_intent": analysis.intent,
         "query_time_from": _time(analysis.time_from),
         "query_time_to": _time(analysis.time_to),
-        **{name: _time(getattr(request, name)) for name in _BOUNDS},
-        "namespace_scope": sorted(Scope if request.scopes is None else request.scopes),
-        "scope_filter": None if request.scopes is None else sorted(request.scopes),
-        "retrieval_mode": request.mode,
-        "query_intent": analysis.intent,
-        "snapshot": snapshot,
-        "candidates_generated": dict(generated.counts),
+        "candidates_generated": dict(values["generated"].counts),
         "candidates_after_filter": values["allowed"].table.num_rows,
         "candidates_filtered": len(reasons),
         "objects_included_in_bundle": len(packed.included),
         "tokens_used": packed.tokens_used,
-        "context_budget": request.packing.token_budget,
-        "tokenizer": request.packing.tokenizer,
         "backend_failures": dict(values["failures"]),
-        "embedding_mismatch": embedding_mismatch,
-        "min_score": request.min_score,
         "min_score_skipped": selection.min_score_skipped,
-        "result_limit": request.limit,
-        "max_per_source": request.max_per_source,
-        "max_per_evidence": request.max_per_evidence,
         "cross_scope_hint_count": selection.hints.num_rows,
         "aggregation_coverage": None if coverage is None else coverage.model_dump(mode="json"),
         "historical_coverage": None if history is None else history.model_dump(mode="json"),
-        "scoring_config_version": scoring_version,
-        "embedding_model_version": encoder,
-        "reranker": reranker,
-        "settings_fingerprint": fingerprint,
         "selected": selection.table.num_rows,
         "reasons": list(numbers),
     }
-    text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode()
     return b"".join(
         (
-            len(text).to_bytes(_LENGTH, "big"),
-            text,
+            _head(head),
             facts.packed_ids[rows].tobytes(),
             floats(selection.table, "composite_score").astype(_SCORE, copy=False).tobytes(),
             packed_ids(texts(excluded, "node_id")),
             np.array([numbers[reason] for reason in reasons], _REASON).tobytes(),
         )
     )
+
+
+def encode_failure(request: Request, error: Exception, *, setup: Setup) -> bytes:
+    """Return the record of a request that ended in an error: what was asked, and the error's code or kind.
+
+    What the error says is left out: it may quote a memory.
+    """
+    found = _asked(request, setup) | {
+        "error": error.code if isinstance(error, PrmeRayError) else type(error).__name__,
+        "candidates_generated": {},
+        "candidates_after_filter": 0,
+        "objects_included_in_bundle": 0,
+        "tokens_used": 0,
+        "selected": 0,
+        "reasons": [],
+    }
+    return _head(found)
+
+
+def _asked(request: Request, setup: Setup) -> dict[str, Any]:
+    """Return the fields that are known before anything is searched."""
+    return {
+        "request_id": request.request_id,
+        "tenant": request.tenant,
+        "user_id": request.owner,
+        "query": request.query,
+        "reference_time": iso(request.reference_time),
+        **{name: _time(getattr(request, name)) for name in _BOUNDS},
+        "namespace_scope": sorted(Scope if request.scopes is None else request.scopes),
+        "scope_filter": None if request.scopes is None else sorted(request.scopes),
+        "retrieval_mode": request.mode,
+        "context_budget": request.packing.token_budget,
+        "tokenizer": request.packing.tokenizer,
+        "min_score": request.min_score,
+        "result_limit": request.limit,
+        "max_per_source": request.max_per_source,
+        "max_per_evidence": request.max_per_evidence,
+        "snapshot": setup.snapshot,
+        "embedding_model_version": setup.encoder,
+        "embedding_mismatch": setup.embedding_mismatch,
+        "reranker": setup.reranker,
+        "scoring_config_version": setup.scoring_version,
+        "settings_fingerprint": setup.fingerprint,
+    }
+
+
+def _head(fields: dict[str, Any]) -> bytes:
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    return len(text).to_bytes(_LENGTH, "big") + text
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:

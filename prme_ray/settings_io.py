@@ -38,9 +38,10 @@ def load_settings(
     Args:
         environ: Environment; that of the process when left out, ``{}`` for none. A setting has one
             name: ``PRME_`` and its path in upper case, joined by two underscores
-            (``PRME_SCORING__FUSION``); ``storage.database_url`` is also ``PRME_DATABASE_URL``. Text is as it is; numbers, true and false, lists and maps
-            are JSON, and ``null`` is JSON where a setting may be left empty. A list or a map is given
-            whole. An empty value is refused: unset the variable to keep the default.
+            (``PRME_SCORING__FUSION``); ``storage.database_url`` is also ``PRME_DATABASE_URL``. Text is
+            taken as it is; numbers, true and false, lists and maps are JSON, and ``null`` is JSON where
+            a setting may be left empty. A list or a map is given whole. An empty value is refused:
+            unset the variable to keep the default.
         file: TOML or JSON file, by its suffix, with the fields of :class:`Settings`.
         overrides: Nested mapping of fields, such as options of a command line.
 

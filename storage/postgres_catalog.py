@@ -39,7 +39,7 @@ _catalog = Table(
     "catalog",
     _METADATA,
     # The table has one row.
-    Column("only", Integer, CheckConstraint("only = 1"), primary_key=True, autoincrement=False),
+    Column("one", Integer, CheckConstraint("one = 1"), primary_key=True, autoincrement=False),
     Column("format", Integer, nullable=False),
     Column("store_id", Text, nullable=False),
     Column("virtual_shards", Integer, nullable=False),
@@ -149,7 +149,7 @@ def create_identity(server: PostgresServer, *, prefix: str, fresh: Identity, cac
         connection.execute(
             insert(_catalog),
             {
-                "only": 1,
+                "one": 1,
                 "format": FORMAT_VERSION,
                 "store_id": fresh.store_id,
                 "virtual_shards": fresh.virtual_shards,

@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from fastapi import FastAPI, Request, Response
 
+from prme_ray.ingress import FASTEST
+
 __all__ = ["WAYS", "print_ingress", "run_ingress"]
 
 _CONNECTIONS = 8
@@ -27,10 +29,11 @@ _CLOSED = 3
 _LARGE = 300_000
 _QUESTION = b'{"query": "What is the name of the cat that Caroline adopted?", "owner": "dana", "token_budget": 1024}'
 _TIMEOUT_S = 300
+_LAST_PORT = 65_535
 
 _HAPROXY = {"RAY_SERVE_ENABLE_HA_PROXY": "1"}
 _ONE_LOOP = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0"}
-_BUFFERED_LOG = {"RAY_SERVE_REQUEST_PATH_LOG_BUFFER_SIZE": "1000", "RAY_SERVE_LOG_TO_STDERR": "0"}
+_BUFFERED_LOG = {name: value for name, value in FASTEST.items() if "LOG" in name}
 
 WAYS: dict[str, dict[str, str]] = {
     "uvicorn alone": {},
@@ -40,11 +43,11 @@ WAYS: dict[str, dict[str, str]] = {
     "haproxy": _HAPROXY,
     "haproxy, one loop": {**_HAPROXY, **_ONE_LOOP},
     "haproxy, buffered log": {**_HAPROXY, **_BUFFERED_LOG},
-    "haproxy, one loop, buffered log": {**_HAPROXY, **_ONE_LOOP, **_BUFFERED_LOG},
+    "haproxy, one loop, buffered log": FASTEST,
     "haproxy, throughput": {**_HAPROXY, "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1"},
     "replica's own port": {**_HAPROXY, "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1"},
 }
-"""Environment of each way. The last goes past HAProxy, to the port the replica opened for it."""
+"""Environment of each way; ``FASTEST`` is the service's. The last goes past HAProxy, to the replica's own port."""
 
 
 def run_ingress(*, requests: int, ways: list[str] | None = None) -> dict[str, Any]:
@@ -62,16 +65,20 @@ def run_ingress(*, requests: int, ways: list[str] | None = None) -> dict[str, An
     unknown = sorted(set(chosen) - set(WAYS))
     if unknown:
         raise ValueError(f"ways={unknown} are not known: choose from {', '.join(WAYS)}")
-    return {"requests": requests, "connections": _CONNECTIONS, "ways": {way: _measured(way, requests) for way in chosen}}
+    return {
+        "requests": requests,
+        "connections": _CONNECTIONS,
+        "ways": {way: _measured(way, requests) for way in chosen},
+    }
 
 
 def print_ingress(report: dict[str, Any]) -> None:
     """Print the report as a table; times in milliseconds."""
-    row = "{:32} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7}"
-    print(row.format("way", "small p50", "p95", "rate", "large p50", "p95", "rate"))
+    row = "{:32} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+    print(row.format("way", "small p50", "p95", "per s", "large p50", "p95", "per s"))
     for way, found in report["ways"].items():
         figures = [found[size][name] for size in ("small", "large") for name in ("p50_ms", "p95_ms", "per_second")]
-        print(row.format(way, *(f"{figure:.2f}" if index % 3 < 2 else f"{figure:.0f}" for index, figure in enumerate(figures))))
+        print(row.format(way, *(f"{figure:.2f}" for figure in figures)))
 
 
 def _measured(way: str, requests: int) -> dict[str, Any]:
@@ -79,6 +86,7 @@ def _measured(way: str, requests: int) -> dict[str, Any]:
     first = _free_port(span=50)
     ports = {
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port()),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port()),
         "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 50),
     }
@@ -105,9 +113,15 @@ def application() -> FastAPI:
 
 
 def _serve_uvicorn(port: int) -> tuple[int, Callable[[], None]]:
-    code = f"import uvicorn; from {__name__} import application; uvicorn.run(application(), port={port}, log_level='error')"
-    child = subprocess.Popen([sys.executable, "-c", code.replace("__main__", "jobs.benchmark.ingress")])
-    return port, lambda: (child.terminate(), child.wait(), None)[-1]
+    factory = "jobs.benchmark.ingress:application"
+    command = [sys.executable, "-m", "uvicorn", "--factory", factory, "--port", str(port), "--log-level", "error"]
+    child = subprocess.Popen(command)
+
+    def stop() -> None:
+        child.terminate()
+        child.wait()
+
+    return port, stop
 
 
 def _serve_ray(port: int, way: str) -> tuple[int, Callable[[], None]]:
@@ -116,7 +130,7 @@ def _serve_ray(port: int, way: str) -> tuple[int, Callable[[], None]]:
 
     from jobs.benchmark.ingress import application
 
-    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
     serve.start(http_options={"host": "127.0.0.1", "port": port})
 
     class Ingress:
@@ -163,7 +177,10 @@ def _ask(port: int, size: str, count: int) -> list[float]:
     taken: list[float] = []
     closed = 0
     while len(taken) < count:
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection, connection.makefile("rb") as reader:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
+            connection.makefile("rb") as reader,
+        ):
             while len(taken) < count:
                 started = time.perf_counter()
                 connection.sendall(message)
@@ -209,7 +226,7 @@ def _free_port(span: int = 0) -> int:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
-        if port + span < 65_536:
+        if port + span <= _LAST_PORT:
             return port
 
 

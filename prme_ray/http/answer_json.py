@@ -42,6 +42,11 @@ class AnswerEncoder:
         self._known: OrderedDict[int, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of kept parts."""
+        return self._size
+
     def encode(self, answer: Answer) -> bytes:
         """Return the answer as JSON bytes."""
         return b"".join(
@@ -116,9 +121,7 @@ class AnswerEncoder:
         known = self._of(reference.dictionary)
         missing = sorted({row for row in rows if row not in known})
         if missing:
-            pieces = memory_pieces(reference.dictionary.take(pa.array(missing)))
-            known.update(zip(missing, pieces, strict=True))
-            self._trim(sum(_size(piece) for piece in pieces))
+            self._keep(known, missing, memory_pieces(reference.dictionary.take(pa.array(missing))))
         return [known[row] for row in rows]
 
     def _of(self, target: pa.StructArray) -> dict[int, MemoryPiece]:
@@ -133,10 +136,14 @@ class AnswerEncoder:
             self._known.move_to_end(address)
             return found[1]
 
-    def _trim(self, added: int) -> None:
+    def _keep(self, known: dict[int, MemoryPiece], rows: list[int], pieces: list[MemoryPiece]) -> None:
         with self._lock:
-            self._size += added
-            while self._size > self._limit and self._known:
+            added = sum(_size(piece) for row, piece in zip(rows, pieces, strict=True) if row not in known)
+            known.update(zip(rows, pieces, strict=True))
+            # Another thread may have let go of these memories meanwhile; then they are this answer's alone.
+            if any(known is kept for _, kept in self._known.values()):
+                self._size += added
+            while self._size > self._limit:
                 _, oldest = self._known.popitem(last=False)
                 self._size -= _total(oldest)
 
@@ -146,7 +153,7 @@ def _size(piece: MemoryPiece) -> int:
 
 
 def _total(known: _Known) -> int:
-    return sum(map(_size, list(known[1].values())))
+    return sum(map(_size, known[1].values()))
 
 
 def _links(table: pa.Table) -> bytes | list[bytes]:

@@ -36,6 +36,7 @@ class Request:
         multipliers: Factor a signal, or ``None`` when all are neutral.
         scoring: Scoring settings in force: the request's own, its scope's or the store's.
         packing: Packing settings in force, a request's budget and fidelity included.
+        closed: Channel -> scopes it may not search, by policy.
     """
 
     request_id: str
@@ -60,6 +61,7 @@ class Request:
     multipliers: Mapping[str, float] | None
     scoring: ScoringSettings
     packing: PackingSettings
+    closed: Mapping[str, frozenset[Scope]]
 
 
 def make_request(
@@ -133,6 +135,7 @@ def make_request(
         multipliers=_multipliers(ranking_multipliers, scoring),
         scoring=scoring,
         packing=packing.model_copy(update=changes) if changes else packing,
+        closed=settings.closed_scopes(),
     )
 
 

@@ -32,14 +32,17 @@ def find_vector_hints(view: OwnerView, embedding: npt.NDArray[np.float32] | None
     """Return the nearest memories of every scope, for hints (§7.4)."""
     if order.hint_filters is None or embedding is None:
         return no_hits()
-    return view.vector(embedding, k=order.hint_k, eligible=view.eligible(order.hint_filters))
+    return view.vector(
+        embedding, k=order.hint_k, eligible=view.eligible(order.open_to(Path.VECTOR, order.hint_filters))
+    )
 
 
 def find_text_hints(view: OwnerView, order: Plan) -> pa.Table:
     """Return the best memories of every scope by BM25, for hints (§7.4)."""
     if order.hint_filters is None:
         return no_hits()
-    return view.lexical(order.query, k=order.hint_k, eligible=view.eligible(order.hint_filters))
+    eligible = view.eligible(order.open_to(Path.LEXICAL, order.hint_filters))
+    return view.lexical(order.query, k=order.hint_k, eligible=eligible)
 
 
 def hydrate_hints(view: OwnerView, vector: pa.Table, lexical: pa.Table, order: Plan) -> HintPool | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.analysis import Entity, QueryAnalysis
-from prme_ray.model.enums import RetrievalMode, Scope
+from prme_ray.model.enums import Path, RetrievalMode, Scope
 from prme_ray.model.request import Request
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import column, no_hits
@@ -77,6 +77,7 @@ def plan(request: Request, analysis: QueryAnalysis) -> Plan:
     return Plan(
         query=request.query,
         filters=filters(request.scopes),
+        closed=request.closed,
         window_filters=Filters(scopes=request.scopes, include_inactive=request.mode is RetrievalMode.AUDIT),
         hint_filters=filters(None) if hints else None,
         vector_k=widened(packing.vector_k),
@@ -111,12 +112,12 @@ def search_vectors(view: OwnerView, embedding: npt.NDArray[np.float32] | None, o
     """Return the nearest memories by cosine (RFC §4.2)."""
     if embedding is None:
         return no_hits()
-    return view.vector(embedding, k=order.vector_k, eligible=view.eligible(order.filters))
+    return view.vector(embedding, k=order.vector_k, eligible=view.eligible(order.open_to(Path.VECTOR)))
 
 
 def search_text(view: OwnerView, order: Plan) -> pa.Table:
     """Return the best memories by BM25 (RFC §4.3)."""
-    return view.lexical(order.query, k=order.lexical_k, eligible=view.eligible(order.filters))
+    return view.lexical(order.query, k=order.lexical_k, eligible=view.eligible(order.open_to(Path.LEXICAL)))
 
 
 def scan_terms(view: OwnerView, lexical: pa.Table, order: Plan) -> Scans:
@@ -131,7 +132,7 @@ def scan_terms(view: OwnerView, lexical: pa.Table, order: Plan) -> Scans:
     ]
     if not order.keywords and not names:
         return Scans()
-    eligible = view.eligible(order.filters)
+    eligible = view.eligible(order.open_to(Path.LEXICAL))
     return Scans(
         keywords=tuple(view.lexical(term, k=_KEYWORD_HITS, eligible=eligible) for term in order.keywords),
         entities=tuple(view.lexical(name, k=_ENTITY_HITS, eligible=eligible) for name in names),
@@ -147,14 +148,14 @@ def traverse(view: OwnerView, order: Plan) -> pa.Table:
         hops=order.hops,
         k=order.graph_k,
         min_confidence=order.min_edge_confidence,
-        eligible=view.eligible(order.filters),
+        eligible=view.eligible(order.open_to(Path.GRAPH)),
         at=order.filters.at,
     )
 
 
 def find_pinned(view: OwnerView, order: Plan) -> pa.Table:
     """Return pins, active tasks and intents (RFC §4.4)."""
-    return view.pinned(limit=order.pinned_limit, eligible=view.eligible(order.filters))
+    return view.pinned(limit=order.pinned_limit, eligible=view.eligible(order.open_to(Path.PINNED)))
 
 
 def hydrate(

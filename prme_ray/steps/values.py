@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from prme_ray.model.enums import Path, Scope
 from prme_ray.model.protocols import TokenCounter
 from prme_ray.model.tables import no_exclusions
 from stages.line_cache import LineCache
@@ -30,6 +31,7 @@ class Plan:
     Attributes:
         query: The words searched for.
         filters: What the request may see.
+        closed: Channel -> scopes it may not search, by policy.
         window_filters: The same without times: a turn's neighbours are counted among all there are.
         hint_filters: The same without scopes; ``None`` when no hints are wanted.
         vector_k: Most vector hits (widened on count and list questions).
@@ -45,6 +47,7 @@ class Plan:
 
     query: str
     filters: Filters
+    closed: Mapping[str, frozenset[Scope]]
     window_filters: Filters
     hint_filters: Filters | None
     vector_k: int
@@ -56,6 +59,14 @@ class Plan:
     min_edge_confidence: float
     pinned_limit: int
     hint_k: int
+
+    def open_to(self, channel: Path, filters: Filters | None = None) -> Filters:
+        """Return what a channel may search: ``filters`` (the request's when left out) less the closed scopes."""
+        filters = self.filters if filters is None else filters
+        closed = self.closed.get(channel)
+        if not closed:
+            return filters
+        return replace(filters, scopes=(frozenset(Scope) if filters.scopes is None else filters.scopes) - closed)
 
 
 @dataclass(frozen=True, slots=True)

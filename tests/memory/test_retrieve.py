@@ -173,6 +173,12 @@ def operations(memory):
     return shard.log.operations(shard.owner_no(owner))
 
 
+def recorded(memory):
+    """Return the records once they are committed: they share the next commit."""
+    memory.store("something else", owner=OWNER)
+    return [row for row in operations(memory) if row.op_type == "RETRIEVAL_REQUEST"]
+
+
 def test_every_retrieval_is_in_the_log_with_scores_and_reasons(cats, opened):
     answer = cats.retrieve("cat", owner=OWNER, limit=2, request_id=REQUEST)
     assert answer.metadata.receipt_persisted
@@ -189,6 +195,50 @@ def test_every_retrieval_is_in_the_log_with_scores_and_reasons(cats, opened):
     assert record["excluded"] == {item.node_id: item.reason for item in answer.excluded}
     assert record["snapshot"] == answer.metadata.snapshot
     assert record["settings_fingerprint"] == answer.metadata.settings_fingerprint
+
+
+def test_a_record_says_what_was_asked_and_what_the_answer_said_of_itself(opened):
+    memory = opened()
+    memory.store_many(["a cat", "another cat", "a dog"], owner=OWNER)
+    answer = memory.retrieve(
+        "How many cats do I have?",
+        owner=OWNER,
+        scope=["personal", "agent"],
+        knowledge_at="2030-01-01T00:00:00Z",
+        time_from="2020-01-01T00:00:00Z",
+        limit=1,
+        max_per_source=2,
+    )
+    said = answer.metadata.model_dump(mode="json")
+    (row,) = recorded(memory)
+    record = decode_record(row.payload)
+    asked = {"tenant": "default", "user_id": OWNER, "namespace_scope": ["agent", "personal"], "result_limit": 1}
+    asked |= {"knowledge_at": "2030-01-01T00:00:00Z", "time_from": "2020-01-01T00:00:00Z", "time_to": None}
+    assert {name: record[name] for name in asked} == asked
+    # Everything that the RFC and the reference record under the name the answer has for it.
+    shared = record.keys() & said.keys()
+    assert {name: record[name] for name in shared} == {name: said[name] for name in shared}
+    assert shared >= {
+        *("request_id", "reference_time", "retrieval_mode", "query_intent", "query_time_from", "query_time_to"),
+        *("candidates_generated", "candidates_after_filter", "candidates_filtered", "candidates_included"),
+        *("min_score", "result_limit", "max_per_source", "max_per_evidence", "min_score_skipped", "scope_filter"),
+        *("backends_used", "backend_failures", "embedding_mismatch", "scoring_config_version"),
+        *("aggregation_coverage", "historical_coverage", "snapshot"),
+    }
+    assert said["aggregation_coverage"] and said["historical_coverage"]
+    assert record["selection_excluded"] == {
+        item.node_id: "result_limit" for item in answer.excluded if item.reason == "result_limit"
+    }
+    assert len(record["selection_excluded"]) == 2
+    bundle = answer.bundle
+    assert (record["token_budget"], record["context_budget"], record["tokens_used"], record["tokenizer"]) == (
+        bundle.token_budget,
+        bundle.token_budget,
+        bundle.tokens_used,
+        bundle.tokenizer,
+    )
+    assert record["embedding_model_version"] == said["encoder"]
+    assert record["cross_scope_hint_count"] == len(answer.cross_scope_hints)
 
 
 def test_without_logging_the_log_holds_no_retrieval(opened):

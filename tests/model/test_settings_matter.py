@@ -39,6 +39,7 @@ CHANGED = {
     "epistemic_weights": {"observed": 0.5},
     "confidence_overrides": {"asserted:user_stated": 0.5},
     "disabled_channels": ["GRAPH"],
+    "scope_disabled_channels": {"agent": ["GRAPH"]},
     "scoring.node_type_boost": {},
     "encoder.model_sha256": "0" * 64,
     "storage.database_url": "postgresql://user@host/database",
@@ -156,6 +157,6 @@ def names_read():
 
 
 def test_every_setting_is_read_by_the_product():
-    # scoring_for is how a request's scope reads its own map.
-    unread = {knob.path[-1] for knob in knobs()} - names_read() - {"scope_scoring"}
+    # scoring_for and closed_scopes are how requests read the two maps by scope.
+    unread = {knob.path[-1] for knob in knobs()} - names_read() - {"scope_scoring", "scope_disabled_channels"}
     assert unread == ONLY_RECORDED

@@ -1,6 +1,7 @@
 """A writer to be killed: appends for ever and prints what has been acknowledged.
 
-Usage: python -m tests.storage.log_writer_child STORE NAME. Each write is an event, a node with its
+Usage: python -m tests.storage.log_writer_child STORE NAME [URL]: in a file, or in a PostgreSQL database
+under the prefix ``killed``. Each write is an event, a node with its
 vector and an edge, named ``NAME-thread-number`` plus ``e``, ``n`` and ``x``.
 """
 
@@ -14,16 +15,24 @@ from pathlib import Path
 
 from storage.commit import GroupCommit
 from storage.lock import ShardLocks
+from storage.postgres_log import postgres_log
+from storage.postgres_server import PostgresServer
 from storage.records import Entry, EntryKind, Operation, OwnerKey
-from storage.sql_log import sqlite_log
+from storage.sql_log import SqlLog, sqlite_log
 from tests.storage.log_cases import ANNA, BEN, DIMENSION, admission, event, node, vector
 
 _THREADS = 3
 
 
-def main(store: Path, name: str) -> None:
+def open_log(store: Path, url: str | None, *, read_only: bool) -> SqlLog:
+    if url is None:
+        return sqlite_log(store / "log.sqlite", read_only=read_only)
+    return postgres_log(PostgresServer(url), prefix="killed", shard=0, read_only=read_only)
+
+
+def main(store: Path, name: str, url: str | None = None) -> None:
     locks = ShardLocks.acquire(store, [0], now=datetime.now(UTC))
-    log = sqlite_log(store / "log.sqlite")
+    log = open_log(store, url, read_only=False)
     epoch = log.begin_epoch()
     generation = log.register_generation("id-1", "mini", DIMENSION, created_at=0, epoch=epoch)
     committer = GroupCommit(log, epoch=epoch, clock=lambda: datetime.now(UTC), on_commit=lambda appended: None)
@@ -54,4 +63,4 @@ def main(store: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

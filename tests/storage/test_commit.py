@@ -1,6 +1,5 @@
 import logging
 import multiprocessing
-import sqlite3
 import threading
 import time
 from concurrent.futures import CancelledError, wait
@@ -12,7 +11,6 @@ from prme_ray.model.errors import DuplicateSubject, StoreBusy, StoreClosed, Writ
 from prme_ray.model.times import micros
 from storage.commit import _COMPANY, GroupCommit
 from storage.records import Operation
-from storage.sql_log import sqlite_log
 from tests.storage.log_cases import ANNA, admission, event, node
 
 NOW = datetime(2026, 5, 4, 10, 0, 0, 250_000, tzinfo=UTC)
@@ -38,8 +36,8 @@ class Readers:
 
 
 @pytest.fixture
-def log(tmp_path):
-    made = sqlite_log(tmp_path / "log.sqlite")
+def log(place):
+    made = place.open()
     yield made
     made.close()
 
@@ -127,7 +125,9 @@ def test_a_crowd_a_flush_and_a_close_end_patience(monkeypatch, readers, start):
 
 
 def test_a_refused_admission_does_not_hold_up_its_commit(readers, start):
-    _, [good, bad, last] = blocked(start(), readers, "a", "first", "b")
+    committer = start()
+    _, [good] = blocked(committer, readers, "a")
+    bad, last = (committer.submit(admission(event(name, "[]"))) for name in ("first", "b"))
     readers.open.set()
     with pytest.raises(DuplicateSubject, match="already has event 'first'"):
         bad.result(WAIT_S)
@@ -189,16 +189,12 @@ def test_invisible_write_is_reported_durable_and_stops_the_committer(log, reader
     assert [row.subject for row in log.read()] == ["first"]
 
 
-def test_a_commit_that_fails_writes_nothing_and_the_next_goes_on(log, start):
+def test_a_commit_that_fails_writes_nothing_and_the_next_goes_on(log, place, start):
     committer = start()
     committer.submit(admission(event("e1"))).result(WAIT_S)
-    raw = sqlite3.connect(log.path)
-    raw.execute("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT raise(ABORT, 'disk is full'); END")
-    with pytest.raises(WriteFailed, match="disk is full") as caught:
+    with place.refusing_entries("disk is full"), pytest.raises(WriteFailed, match="disk is full") as caught:
         committer.submit(admission(event("e2"))).result(WAIT_S)
     assert caught.value.durable is False
-    raw.execute("DROP TRIGGER no")
-    raw.close()
     assert committer.submit(admission(event("e2"))).result(WAIT_S).rows[0].seq == 2
     assert committer.state()["broken"] is None
     assert "disk is full" in committer.state()["last_error"]

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from storage.lock import ShardLocks
-from storage.sql_log import sqlite_log
+from tests.storage.log_writer_child import open_log
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def write_until_killed(store, name, delay_s):
+def write_until_killed(store, url, name, delay_s):
     """Run a writer, kill it ``delay_s`` after its first acknowledgement, and return what it acknowledged."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.log_writer_child", str(store), name],
+        [sys.executable, "-m", "tests.storage.log_writer_child", str(store), name, *([] if url is None else [url])],
         stdout=subprocess.PIPE,
         cwd=CHECKOUT,
     )
@@ -33,8 +33,8 @@ def write_until_killed(store, name, delay_s):
     return lines
 
 
-def check(store, acknowledged, *, read_only):
-    log = sqlite_log(store / "log.sqlite", read_only=read_only)
+def check(store, url, acknowledged, *, read_only):
+    log = open_log(store, url, read_only=read_only)
     rows = log.read(generation=1)
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert log.last_seq() == len(rows)
@@ -51,20 +51,29 @@ def check(store, acknowledged, *, read_only):
     return len(found)
 
 
-def kill_many_times(store, times):
+def kill_many_times(store, times, url=None):
     instants = random.Random(times)
     acknowledged: set[str] = set()
     for number in range(times):
-        acknowledged.update(write_until_killed(store, f"run{number}", instants.uniform(0, 0.08)))
+        acknowledged.update(write_until_killed(store, url, f"run{number}", instants.uniform(0, 0.08)))
         # A reader looks first, at the side files as the killed writer left them.
-        check(store, acknowledged, read_only=True)
-        check(store, acknowledged, read_only=False)
+        check(store, url, acknowledged, read_only=True)
+        check(store, url, acknowledged, read_only=False)
         ShardLocks.acquire(store, [0], now=datetime.now(UTC)).release()
     assert len(acknowledged) >= times
 
 
 def test_ten_kills(tmp_path):
     kill_many_times(tmp_path, 10)
+
+
+def test_four_kills_of_a_writer_to_postgresql(tmp_path, postgres):
+    kill_many_times(tmp_path, 4, postgres.make_database("kill"))
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_of_a_writer_to_postgresql(tmp_path, postgres):
+    kill_many_times(tmp_path, 100, postgres.make_database("kills"))
 
 
 @pytest.mark.slow

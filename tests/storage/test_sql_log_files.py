@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed, StoreCorrupt, StoreFormatTooNew
+from prme_ray.model.errors import (
+    InvalidRequest,
+    ReadOnlyStore,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreFormatTooNew,
+)
+from storage import sqlite_engine
 from storage.sql_log import sqlite_log
 from tests.storage.log_cases import ANNA, BEN, NOW, Writer, admission, event, node, vector
 
@@ -153,6 +161,33 @@ class TestFiles:
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             }
         assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+    def test_a_foreign_transaction_makes_it_busy_and_writes_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sqlite_engine, "_EVERY", ("PRAGMA busy_timeout=20",))
+        writer = Writer(tmp_path / "log.sqlite")
+        with sqlite3.connect(writer.log.path, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusy):
+                writer.append(admission(event("e1")))
+            assert writer.log.last_seq() == 0  # readers are not blocked
+            other.execute("ROLLBACK")
+        writer.append(admission(event("e1")))
+        assert writer.log.last_seq() == 1
+        writer.log.close()
+
+    def test_plans_use_the_indexes(self, writer):
+        """No look-up of the hot path reads a table from end to end."""
+        writer.append(admission(event("e1"), node("n1", vector(1, 2))))
+        with sqlite3.connect(writer.log.path) as raw:
+            for query in (
+                "SELECT owner_no, kind, subject FROM entries WHERE subject IN ('a','b')",
+                "SELECT seq, owner_seq FROM entries WHERE owner_no = 1 ORDER BY seq DESC LIMIT 1",
+                "SELECT e.*, v.vector FROM entries e LEFT JOIN vectors v ON v.seq = e.seq AND v.generation = 1 "
+                "WHERE e.seq > 3 AND e.owner_no = 1 ORDER BY e.seq",
+                "SELECT * FROM operations WHERE owner_no = 1 AND target = 'r' ORDER BY op_seq",
+            ):
+                plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {query}")]
+                assert all(step.startswith("SEARCH") for step in plan), (query, plan)
 
     def test_closed_log_refuses_and_closes_again(self, writer):
         writer.log.last_seq()

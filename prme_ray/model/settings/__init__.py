@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _Unit = Annotated[float, Field(ge=0, le=1, strict=True)]
+_Channel = Literal["GRAPH", "VECTOR", "LEXICAL", "PINNED"]
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 
 # Left out of the fingerprint: they change where and how fast an answer is made, never the answer.
@@ -74,8 +75,10 @@ class Settings(SettingsModel):
     """Cells "epistemic:source" of the initial-confidence matrix."""
     embedding_mismatch_policy: Literal["fallback", "reject"] = "fallback"
     """Stored vectors of another encoder: answer without the vector channel, or refuse (decision 13)."""
-    disabled_channels: tuple[Literal["GRAPH", "VECTOR", "LEXICAL", "PINNED"], ...] = ()
+    disabled_channels: tuple[_Channel, ...] = ()
     """Channels switched off by policy."""
+    scope_disabled_channels: dict[Scope, tuple[_Channel, ...]] = Field(default_factory=dict)
+    """The same for one scope: whatever a request asks for, these channels find nothing in it."""
     link_entities: bool = True
     """Plain store adds names and sessions to the graph."""
     log_retrievals: bool = True
@@ -105,6 +108,11 @@ class Settings(SettingsModel):
     def _each_channel_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(sorted(set(value)))
 
+    @field_validator("scope_disabled_channels")
+    @classmethod
+    def _each_channel_of_a_scope_once(cls, value: dict[Scope, tuple[str, ...]]) -> dict[Scope, tuple[str, ...]]:
+        return {scope: tuple(sorted(set(channels))) for scope, channels in value.items()}
+
     @field_validator("confidence_overrides")
     @classmethod
     def _known_cells(cls, value: dict[str, float]) -> dict[str, float]:
@@ -123,6 +131,14 @@ class Settings(SettingsModel):
         if scopes is None or len(scopes) != 1:
             return self.scoring
         return self.scope_scoring.get(next(iter(scopes)), self.scoring)
+
+    def closed_scopes(self) -> dict[str, frozenset[Scope]]:
+        """Return, for each channel that may not search everywhere, the scopes closed to it."""
+        channels = {channel for channels in self.scope_disabled_channels.values() for channel in channels}
+        return {
+            channel: frozenset(scope for scope, off in self.scope_disabled_channels.items() if channel in off)
+            for channel in sorted(channels)
+        }
 
     def fingerprint(self) -> str:
         """Return 64 hex digits over every setting that can change an answer."""
