@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError
 
 from actors.channel import ChannelActor
+from actors.coordinator import CoordinatorActor
 from actors.embedder import EmbedderActor
-from actors.spec import NAMESPACE, Deployment, Layout
+from actors.spec import EMBEDDER, NAMESPACE, STAGE, WRITER, Deployment, Layout
 from actors.stage import StageActor
 from actors.writer import WriterActor
 from prme_ray.model.errors import NotFound
@@ -42,15 +42,24 @@ class DirectoryActor:
         self._deployment: Deployment | None = None
 
     def ensure(self, deployment: Deployment) -> Layout:
-        """Start what is missing of a deployment, end what does not belong to it, and return the layout.
+        """Bring a store's actors into the shape of a deployment and return the layout.
 
-        A writer of another layout first commits what it took; then its locks pass to the new one. Data
-        stays where it is: a group only says who opens which shards.
+        Where the layout changes, the new actors are there before the old ones go: nobody writes for the
+        length of a commit, and reading never stops. Data stays where it is, as a group only says who
+        opens which shards.
         """
-        layout = _layout(deployment)
-        if self._deployment is None or self._deployment.version != deployment.version:
-            self._end(lambda name: not name.startswith(f"{self._name}/{layout.version}/"))
-        self._start(deployment, layout)
+        layout = deployment.layout
+        old = [name for name in self._names() if not _belongs(name, layout)]
+        old_writers = [name for name in old if f"/{WRITER}/" in name]
+        writers = _start_writers(deployment, layout)
+        if old_writers:
+            ray.get(_start_readers(deployment, layout) + [writer.loaded.remote() for writer in writers])
+            self._retire(old_writers)
+        # The first writer makes the store where there is none; readers need one.
+        for writer in writers:
+            ray.get(writer.ready.remote())
+        ray.get(_start_readers(deployment, layout))
+        _end(name for name in old if name not in old_writers)
         self._deployment = deployment
         return layout
 
@@ -62,60 +71,52 @@ class DirectoryActor:
         """
         if self._deployment is not None:
             return self.ensure(self._deployment)
-        # This directory was restarted: the writers' names say what the last one had made.
-        writers = [name.split("/") for name in self._names() if "/writer/" in name]
-        versions = {version for _, version, _, _ in writers}
-        if len(versions) != 1:
+        # This directory was restarted: the names say what the last one had made.
+        names = [name.split("/") for name in self._names()]
+        versions = {version for _, version, kind, _ in names if kind == WRITER}
+        pools = {version for _, version, kind, _ in names if kind == EMBEDDER}
+        if len(versions) != 1 or len(pools) != 1:
             raise NotFound(kind="deployment", id=self._name)
-        return Layout(self._name, versions.pop(), 1 + max(int(number) for *_, number in writers))
+        groups = 1 + max(int(number) for _, _, kind, number in names if kind == WRITER)
+        return Layout(self._name, versions.pop(), pools.pop(), groups)
 
     def embedder(self, number: int) -> str:
-        """Start an embedding actor by number and return its name."""
+        """Start an embedding actor by number and return its name.
+
+        Raises:
+            NotFound: nothing was deployed since this directory started, and there is no such actor.
+        """
+        if self._deployment is not None:
+            _start_embedder(self._deployment, number)
+            return self._deployment.layout.actor(EMBEDDER, number)
+        return self.current().actor(EMBEDDER, number)
+
+    def coordinator(self) -> str:
+        """Start the store's coordinator and return its name.
+
+        Raises:
+            NotFound: nothing was deployed since this directory started, and there is no coordinator.
+        """
+        name = f"{self._name}/coordinator"
         deployment = self._deployment
-        if deployment is None:
-            raise NotFound(kind="deployment", id=self._name)
-        name = _layout(deployment).actor("embedder", number)
-        _embedder(deployment, name)
+        if deployment is not None:
+            actor = _remote(
+                CoordinatorActor,
+                name,
+                None,
+                max_concurrency=_CHANNEL_THREADS,
+                max_pending_calls=deployment.cluster.queue,
+            ).remote(deployment.memory, deployment.encode)
+            ray.get(actor.ready.remote())
         return name
 
     def end(self) -> None:
         """End every actor of the store; writers commit what they took first."""
         self._deployment = None
-        self._end(lambda name: True)
-
-    def _start(self, deployment: Deployment, layout: Layout) -> None:
-        cluster = deployment.cluster
-        writers = [
-            _remote(
-                WriterActor,
-                layout.actor("writer", group),
-                cluster.group_resources.get(str(group)),
-                num_cpus=cluster.writer_cpus,
-                max_concurrency=_CONCURRENCY,
-                max_pending_calls=cluster.queue,
-            ).remote(deployment.store, group, layout.groups, cluster.timeout_s)
-            for group in range(layout.groups)
-        ]
-        # The first writer makes the store where there is none; readers need one.
-        for writer in writers:
-            ray.get(writer.ready.remote())
-        for kind, (parts, answer) in deployment.channels.items():
-            for group in range(layout.groups):
-                _remote(
-                    ChannelActor,
-                    layout.actor(kind, group),
-                    cluster.group_resources.get(str(group)),
-                    num_cpus=cluster.channel_cpus,
-                    max_concurrency=_CHANNEL_THREADS,
-                    max_pending_calls=cluster.queue,
-                ).remote(deployment.store, parts, answer)
-        for number in range(cluster.embedders_min):
-            _embedder(deployment, layout.actor("embedder", number))
-        for step, how in cluster.stages.items():
-            if how == "actor":
-                _remote(StageActor, layout.actor(f"stage.{step}", 0), None, max_pending_calls=cluster.queue).remote(
-                    deployment.stage
-                )
+        _end([f"{self._name}/coordinator"])
+        names = self._names()
+        self._retire([name for name in names if f"/{WRITER}/" in name])
+        _end(name for name in names if f"/{WRITER}/" not in name)
 
     def _names(self) -> list[str]:
         """Return the names of the store's serving actors, sorted."""
@@ -124,24 +125,82 @@ class DirectoryActor:
         names = [item["name"] for item in named if item["namespace"] == NAMESPACE and item["name"].startswith(own)]
         return sorted(name for name in names if name.count("/") == _PARTS)
 
-    def _end(self, which: Callable[[str], bool]) -> None:
-        retiring: list[Any] = []
-        for name in filter(which, self._names()):
+    def _retire(self, names: list[str]) -> None:
+        retiring: list[tuple[str, Any]] = []
+        for name in names:
             with contextlib.suppress(ValueError):  # it ended by itself meanwhile
-                actor = ray.get_actor(name, NAMESPACE)
-                retiring.append((name, actor, actor.retire.remote() if "/writer/" in name else None))
-        for name, actor, retired in retiring:
-            if retired is not None:
-                try:
-                    ray.get(retired, timeout=_RETIRE_S)
-                except (RayActorError, ray.exceptions.GetTimeoutError) as error:
-                    # What it had acknowledged is in the log; its locks go with its process.
-                    _LOG.warning("writer %s did not retire (%s); it is ended", name, type(error).__name__)
-            ray.kill(actor, no_restart=True)
+                retiring.append((name, ray.get_actor(name, NAMESPACE).retire.remote()))
+        for name, retired in retiring:
+            try:
+                ray.get(retired, timeout=_RETIRE_S)
+            except (RayActorError, GetTimeoutError) as error:
+                # What it had acknowledged is in the log; its locks go with its process.
+                _LOG.warning("writer %s did not retire (%s); it is ended", name, type(error).__name__)
+        _end(name for name, _ in retiring)
 
 
-def _layout(deployment: Deployment) -> Layout:
-    return Layout(deployment.name, deployment.version, deployment.cluster.groups)
+def _belongs(name: str, layout: Layout) -> bool:
+    return name.split("/")[1] in (layout.version, layout.pool)
+
+
+def _start_writers(deployment: Deployment, layout: Layout) -> list[Any]:
+    cluster = deployment.cluster
+    return [
+        _remote(
+            WriterActor,
+            layout.actor(WRITER, group),
+            cluster.group_resources.get(str(group)),
+            num_cpus=cluster.writer_cpus,
+            max_concurrency=_CONCURRENCY,
+            max_pending_calls=cluster.queue,
+        ).remote(deployment.store, group, layout.groups, cluster.timeout_s)
+        for group in range(layout.groups)
+    ]
+
+
+def _start_readers(deployment: Deployment, layout: Layout) -> list[Any]:
+    """Start channels, embedders and stages; return what resolves when they can answer."""
+    cluster = deployment.cluster
+    actors = [
+        _remote(
+            ChannelActor,
+            layout.actor(kind, group),
+            cluster.group_resources.get(str(group)),
+            num_cpus=cluster.channel_cpus,
+            max_concurrency=_CHANNEL_THREADS,
+            max_pending_calls=cluster.queue,
+        ).remote(deployment.store, parts, answer)
+        for kind, (parts, answer) in deployment.channels.items()
+        for group in range(layout.groups)
+    ]
+    actors += [_start_embedder(deployment, number) for number in range(cluster.embedders_min)]
+    actors += [
+        _remote(StageActor, layout.actor(f"{STAGE}{step}", 0), None, max_pending_calls=cluster.queue).remote(
+            deployment.stage
+        )
+        for step, how in cluster.stages.items()
+        if how == "actor"
+    ]
+    return [actor.ready.remote() for actor in actors]
+
+
+def _start_embedder(deployment: Deployment, number: int) -> Any:
+    cluster = deployment.cluster
+    return _remote(
+        EmbedderActor,
+        deployment.layout.actor(EMBEDDER, number),
+        None,
+        num_cpus=cluster.embedder_cpus,
+        num_gpus=cluster.embedder_gpus,
+        max_concurrency=_CHANNEL_THREADS,
+        max_pending_calls=cluster.queue,
+    ).remote(deployment.provider, deployment.query)
+
+
+def _end(names: Any) -> None:
+    for name in names:
+        with contextlib.suppress(ValueError):  # it ended by itself meanwhile
+            ray.kill(ray.get_actor(name, NAMESPACE), no_restart=True)
 
 
 def _remote(kind: type, name: str, resources: dict[str, float] | None, *, num_cpus: float = 0.0, **options: Any) -> Any:
@@ -161,16 +220,3 @@ def _remote(kind: type, name: str, resources: dict[str, float] | None, *, num_cp
         resources=resources,
         **options,
     )
-
-
-def _embedder(deployment: Deployment, name: str) -> None:
-    cluster = deployment.cluster
-    _remote(
-        EmbedderActor,
-        name,
-        None,
-        num_cpus=cluster.embedder_cpus,
-        num_gpus=cluster.embedder_gpus,
-        max_concurrency=_CHANNEL_THREADS,
-        max_pending_calls=cluster.queue,
-    ).remote(deployment.provider, deployment.query)

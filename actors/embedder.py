@@ -70,5 +70,5 @@ class EmbedderActor:
         with self._lock:
             idle = not self._busy and time.monotonic() - self._used >= idle_s
         if idle:
-            ray.actor.exit_actor()
+            ray.actor.exit_actor()  # type: ignore[no-untyped-call]
         return idle

@@ -9,15 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.exceptions import (
-    GetTimeoutError,
-    PendingCallsLimitExceeded,
-    RayActorError,
-    RayChannelError,
-    RayTaskError,
-)
+from ray.exceptions import PendingCallsLimitExceeded
 
 from actors.directory import DirectoryActor
+from actors.results import result_of
 from actors.spec import NAMESPACE, Deployment, Layout
 from prme_ray.model.errors import NotFound, ServiceUnavailable, StoreBusy, StoreClosed
 from storage.records import OwnerKey
@@ -71,7 +66,8 @@ class Handles:
         self._known: dict[str, Any] = {}
         self.recoveries = 0
         """How often a lost actor or a changed layout made this coordinator look again."""
-        self._layout: Layout = self.wait(self._directory.ensure.remote(deployment), "directory")
+        self._start_s = deployment.cluster.start_timeout_s
+        self._layout: Layout = self.wait(self._directory.ensure.remote(deployment), "directory", self._start_s)
 
     @property
     def layout(self) -> Layout:
@@ -170,23 +166,18 @@ class Handles:
         """
         return self.wait(self._task.remote(self.deployment.stage, asked), "stage")
 
-    def wait(self, asked: Any, what: str) -> Any:
+    def wait(self, asked: Any, what: str, timeout_s: float | None = None) -> Any:
         """Return an answer.
 
         Raises:
-            ServiceUnavailable: the actor is gone for good, or no answer came within ``timeout_s``.
+            ServiceUnavailable: the actor is gone for good, or no answer came within ``timeout_s``
+                (the deployment's, when ``None``).
             Exception: what the method raised.
         """
-        try:
-            return ray.get(asked, timeout=self.timeout_s)
-        except RayTaskError as error:
-            cause = error.cause
-            raise (cause if isinstance(cause, Exception) else error) from None
-        except (GetTimeoutError, RayActorError, RayChannelError) as error:
-            raise ServiceUnavailable(what=f"actor {what}", detail=type(error).__name__) from error
+        return result_of(asked, what, self.timeout_s if timeout_s is None else timeout_s)
 
     def end(self) -> None:
         """End every actor of the store, the directory last."""
         directory = directory_of(self.deployment.name)
-        self.wait(directory.end.remote(), "directory")
+        self.wait(directory.end.remote(), "directory", self._start_s)
         ray.kill(directory, no_restart=True)

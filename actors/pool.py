@@ -151,5 +151,5 @@ def pool_of(handles: Handles) -> PoolProvider:
         ServiceUnavailable: it did not start in time.
         Exception: what loading the encoder raised.
     """
-    facts = handles.wait(handles.embedder(0).ready.remote(), "embedder")
+    facts = handles.wait(handles.embedder(0).ready.remote(), "embedder", handles.deployment.cluster.start_timeout_s)
     return QuestionPoolProvider(handles, facts) if facts["questions"] else PoolProvider(handles, facts)

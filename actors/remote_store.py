@@ -21,7 +21,7 @@ from storage.shard import Shard
 from storage.store import Store
 from storage.view import OwnerView
 
-__all__ = ["COORDINATOR_PARTS", "RemoteStore"]
+__all__ = ["COORDINATOR_PARTS", "RemoteShard", "RemoteStore"]
 
 _LOG = logging.getLogger("prme_ray.actors")
 

@@ -17,14 +17,17 @@ from storage.parts import ALL_PARTS, Part
 from storage.shard import EncoderIdentity
 from storage.store import Store
 
-__all__ = ["NAMESPACE", "Deployment", "Layout", "StoreSpec"]
+__all__ = ["EMBEDDER", "NAMESPACE", "STAGE", "WRITER", "Deployment", "Layout", "StoreSpec"]
 
 NAMESPACE = "prme-ray"
 """Ray namespace of every named actor."""
 
 
-_SHAPE = {"groups", "group_resources", "channel_cpus", "writer_cpus", "embedder_cpus", "embedder_gpus", "queue"}
-"""Cluster settings that an actor cannot take on while it runs."""
+WRITER, EMBEDDER, STAGE = "writer", "embedder", "stage."
+
+# Cluster settings that an actor cannot take on while it runs.
+_SHAPE = {"groups", "group_resources", "channel_cpus", "writer_cpus", "queue"}
+_POOL_SHAPE = {"embedder_cpus", "embedder_gpus", "queue"}
 
 
 def _now() -> datetime:
@@ -74,6 +77,8 @@ class Deployment:
         query: Returns the text to embed from a packed question, ``None`` for a blank one.
         channels: What a channel actor keeps of its owners, and computes, by name of its place.
         stage: Computes a pure step that is placed on an actor of its own.
+        memory: Opens a memory that uses these actors.
+        encode: Makes the bytes that travel of an answer.
         code: Version of the package.
     """
 
@@ -84,14 +89,25 @@ class Deployment:
     query: Callable[[bytes], str | None]
     channels: dict[str, tuple[frozenset[Part], Callable[..., bytes]]]
     stage: Callable[[bytes], bytes]
+    memory: Callable[[], Any]
+    encode: Callable[[Any], bytes]
     code: str
 
     @property
     def version(self) -> str:
-        """Twelve hex digits that change whenever an actor would have to be another."""
-        cluster = self.cluster.model_dump(mode="json", include=_SHAPE)
-        facts = (self.store, cluster, pickle.dumps(self.provider), self.code)
-        return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+        """Twelve hex digits that change whenever a writer or a channel would have to be another."""
+        return _digest(self.store, self.cluster.model_dump(mode="json", include=_SHAPE), self.code)
+
+    @property
+    def pool(self) -> str:
+        """The same for the embedding and stage actors, which know no store."""
+        cluster = self.cluster.model_dump(mode="json", include=_POOL_SHAPE)
+        return _digest(pickle.dumps(self.provider), cluster, self.code)
+
+    @property
+    def layout(self) -> Layout:
+        """The actors as they should be."""
+        return Layout(self.name, self.version, self.pool, self.cluster.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +116,19 @@ class Layout:
 
     name: str
     version: str
+    pool: str
     groups: int
 
     def actor(self, kind: str, number: int) -> str:
-        """Return the name of the actor of a kind (``writer``, a place, ``embedder``) and number."""
-        return f"{self.name}/{self.version}/{kind}/{number}"
+        """Return the name of the actor of a kind and number.
+
+        Args:
+            kind: ``writer``, a channel's place, ``embedder`` or ``stage.<step>``.
+            number: Shard group, or number in the pool.
+        """
+        version = self.pool if kind == EMBEDDER or kind.startswith(STAGE) else self.version
+        return f"{self.name}/{version}/{kind}/{number}"
+
+
+def _digest(*facts: Any) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

@@ -36,6 +36,10 @@ class WriterActor:
         self._store: Store | None = None
         self._retired = False
 
+    def loaded(self) -> int:
+        """Return the process id; the shards may still be another writer's."""
+        return os.getpid()
+
     def ready(self) -> dict[str, Any]:
         """Open the store if need be and return which process this is.
 

@@ -27,6 +27,7 @@ __all__ = [
     "Call",
     "ItemsResult",
     "Records",
+    "answer_of",
     "batches",
     "edge_call",
     "get_call",
@@ -120,7 +121,7 @@ def retrieve_call(query: str, arguments: Mapping[str, Any]) -> Call[Answer]:
     filters = {name: given.pop(name) for name in sorted(_FILTERS & given.keys())}
     body = {**given, "query": check_text(query, "query"), "filters": filters}
     headers = {} if request_id is None else {"X-Request-ID": uuid_of(request_id, "request_id")}
-    return Call("POST", "/v1/retrieve", _answer, _encoded(body), headers)
+    return Call("POST", "/v1/retrieve", answer_of, _encoded(body), headers)
 
 
 def get_call(kind: str, record_id: str, model: type[M], arguments: Mapping[str, Any]) -> Call[M]:
@@ -221,7 +222,8 @@ def _items(answer: bytes) -> list[Stored]:
     return [Stored(**item) for item in orjson.loads(answer)["stored"]]
 
 
-def _answer(answer: bytes) -> Answer:
+def answer_of(answer: bytes) -> Answer:
+    """Return the answer that a body of ``/v1/retrieve`` holds; candidates are made when they are looked at."""
     found = orjson.loads(answer)
     # Sequences of the same records as those that a Memory makes from its tables.
     return Answer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from actors.pool import pool_of
 from actors.remote_store import COORDINATOR_PARTS, RemoteStore
 from actors.spec import NAMESPACE, Deployment, StoreSpec
 from prme_ray import __version__
+from prme_ray.connected import encode_answer
 from prme_ray.executors.compiled import CompiledExecutor
 from prme_ray.executors.engine import Executor
 from prme_ray.executors.on_ray import RayAway, RayExecutor
@@ -78,7 +80,13 @@ def store_name(path: str | Path) -> str:
 
 
 def deploy(
-    path: str | Path, *, settings: Settings, provider: EmbeddingProvider, compiled: bool, keep: bool
+    path: str | Path,
+    *,
+    settings: Settings,
+    provider: EmbeddingProvider,
+    memory: Callable[[], Any],
+    compiled: bool,
+    keep: bool,
 ) -> Deployed:
     """Start what is missing of a store's actors and return this process's parts.
 
@@ -86,6 +94,7 @@ def deploy(
         path: Folder of the store, the same on every node that has its actors.
         settings: Settings in force.
         provider: The encoder; it must pickle.
+        memory: Opens a memory like the caller's, in another process, for those who connect.
         compiled: Use Ray's compiled graphs for the channels.
         keep: Leave the actors running when this process closes, even if it started them.
 
@@ -113,7 +122,18 @@ def deploy(
     name = store_name(path)
     found = _running(name)
     spec = StoreSpec(str(Path(path).absolute()), settings.storage, identity)
-    deployment = Deployment(name, spec, cluster, provider, question_text, dict(_CHANNELS), compute_stage, __version__)
+    deployment = Deployment(
+        name=name,
+        store=spec,
+        cluster=cluster,
+        provider=provider,
+        query=question_text,
+        channels=dict(_CHANNELS),
+        stage=compute_stage,
+        memory=memory,
+        encode=encode_answer,
+        code=__version__,
+    )
     shard_of = _Shards(spec)
     handles = Handles(deployment, shard_of)
     pool = pool_of(handles)

@@ -2,18 +2,21 @@
 
 Ray Serve reads these variables when its modules are imported: in the driver, in the controller, and in
 every replica. They must be set before ``ray start`` on every node, or before ``ray.init``, or be handed
-to the actors as ``runtime_env`` (docs/ops/ingress.md has what was measured).
+to the actors as ``runtime_env`` (docs/ops/ingress.md has what was measured). For a shell:
+``eval "$(python -m prme_ray.ingress FOLDER)"``.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from prme_ray.model.errors import InvalidRequest
 
-__all__ = ["FASTEST", "ingress_environment"]
+__all__ = ["FASTEST", "ingress_environment", "main"]
 
 FASTEST = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
@@ -68,3 +71,15 @@ def _bundled_binary() -> Path:
             argument="folder", given=binary, allowed="one where ray[serve] has its HAProxy (Linux), or leave it out"
         )
     return binary
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the variables as commands of a shell."""
+    parser = argparse.ArgumentParser(prog="python -m prme_ray.ingress", description=main.__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", help="write the script that keeps HAProxy on loopback here")
+    for name, value in ingress_environment(parser.parse_args(arguments).folder).items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+if __name__ == "__main__":
+    main()

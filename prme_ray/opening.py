@@ -53,8 +53,12 @@ def open_parts(
     keep: bool,
     clock: Callable[[], datetime],
     new_id: Callable[[], str],
+    again: Callable[[], Any],
 ) -> Parts:
-    """Open a store and what reads and writes it; arguments and errors are those of ``Memory.open``."""
+    """Open a store and what reads and writes it; arguments and errors are those of ``Memory.open``.
+
+    ``again`` opens the same memory in a process of the cluster, for those who connect to it.
+    """
     chosen = settings_of(settings)
     helpers = helpers_of(chosen, cross_encoder=cross_encoder, reformulate=reformulate)
     provider = OnnxMiniLM(chosen.encoder) if encoder is None else encoder
@@ -65,6 +69,7 @@ def open_parts(
             settings=chosen,
             provider=provider,
             helpers=helpers,
+            again=again,
             compiled=executor == "compiled",
             address=address,
             keep=keep,
@@ -104,6 +109,7 @@ def _open_on_ray(
     settings: Settings,
     provider: EmbeddingProvider,
     helpers: Helpers,
+    again: Callable[[], Any],
     compiled: bool,
     address: str | None,
     keep: bool,
@@ -115,7 +121,7 @@ def _open_on_ray(
 
     ours = start_ray(address)
     try:
-        deployed = deploy(path, settings=settings, provider=provider, compiled=compiled, keep=keep)
+        deployed = deploy(path, settings=settings, provider=provider, memory=again, compiled=compiled, keep=keep)
         retriever = Retriever(
             deployed.store,
             encoder=deployed.encoder,

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
@@ -20,7 +21,7 @@ from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.text import uuid_of
 from prme_ray.pipeline import Place
-from prme_ray.retrieval_log import OP_TYPE, encode_record
+from prme_ray.retrieval_log import OP_TYPE, Setup, encode_failure, encode_record
 from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
 from stages.line_cache import LineCache
@@ -84,6 +85,11 @@ class Retriever:
         self._version = _scoring_version(settings.scoring)
         self._empty = OwnerState(0, dimension=encoder.provider.dimension).view()
 
+    @property
+    def encoder(self) -> CachedEncoder:
+        """The encoder behind its cache."""
+        return self._encoder
+
     def retrieve(self, query: str, *, owner: str, tenant: str, request_id: str | None = None, **options: Any) -> Answer:
         """Return the answer to one question; see ``Memory.retrieve`` for the options.
 
@@ -104,24 +110,29 @@ class Retriever:
             **options,
         )
         key = OwnerKey(request.tenant, request.owner)
-        failures = self._mismatch()
-        mismatch = Path.VECTOR in failures
-        found, view, run = self._run(key, request, failures)
+        try:
+            failures = self._mismatch()
+            found, view, run = self._run(key, request, failures)
+        except Exception as error:
+            setup = self._setup(request, snapshot=0, mismatch=isinstance(error, EncoderMismatch))
+            self._log(key, request, partial(encode_failure, request, error, setup=setup))
+            raise
         logged = time.perf_counter()
-        version = self._version if request.scoring is self._settings.scoring else _scoring_version(request.scoring)
-        persisted = self._log(key, request, run.values, view, scoring_version=version, embedding_mismatch=mismatch)
+        setup = self._setup(request, snapshot=view.owner_seq, mismatch=Path.VECTOR in failures)
+        known = self._tools.lines.known
+        persisted = self._log(key, request, partial(encode_record, request, run.values, known=known, setup=setup))
         timings = {name: seconds * 1e3 for name, seconds in run.timings.items()}
         timings["logging"] = (time.perf_counter() - logged) * 1e3
         timings["total"] = (time.perf_counter() - started) * 1e3
         context = AnswerContext(
-            snapshot=view.owner_seq,
-            encoder=self._encoder.identity,
-            reranker=self._helpers.reranker,
+            snapshot=setup.snapshot,
+            encoder=setup.encoder,
+            reranker=setup.reranker,
             owner_known=found is not None,
             owner_memories=int(view.eligible(_VISIBLE[request.mode]).rows.sum()),
-            fingerprint=self._fingerprint,
-            scoring_version=version,
-            embedding_mismatch=mismatch,
+            fingerprint=setup.fingerprint,
+            scoring_version=setup.scoring_version,
+            embedding_mismatch=setup.embedding_mismatch,
         )
         return build_answer(
             request, self._settings, run.values, context=context, receipt_persisted=persisted, timings_ms=timings
@@ -156,30 +167,22 @@ class Retriever:
             raise EncoderMismatch(stored=stored, configured=self._encoder.identity)
         return {Path.VECTOR: "embedding_mismatch"}
 
-    def _log(
-        self,
-        key: OwnerKey,
-        request: Request,
-        values: dict[str, Any],
-        view: OwnerView,
-        *,
-        scoring_version: str,
-        embedding_mismatch: bool,
-    ) -> bool:
-        if not self._settings.log_retrievals:
-            return False
-        payload = encode_record(
-            request,
-            values,
-            known=self._tools.lines.known,
-            snapshot=view.owner_seq,
+    def _setup(self, request: Request, *, snapshot: int, mismatch: bool) -> Setup:
+        own = request.scoring is self._settings.scoring
+        return Setup(
+            snapshot=snapshot,
             encoder=self._encoder.identity,
             reranker=self._helpers.reranker,
             fingerprint=self._fingerprint,
-            scoring_version=scoring_version,
-            embedding_mismatch=embedding_mismatch,
+            scoring_version=self._version if own else _scoring_version(request.scoring),
+            embedding_mismatch=mismatch,
         )
-        operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=payload)
+
+    def _log(self, key: OwnerKey, request: Request, encode: Callable[[], bytes]) -> bool:
+        """Put a request on record; return whether it will be. A process that only reads cannot."""
+        if not self._settings.log_retrievals or self._store.read_only:
+            return False
+        operation = Operation(owner=key, op_type=OP_TYPE, target=request.request_id, payload=encode())
         return self._store.submit_operation(key, operation)
 
 

@@ -32,7 +32,7 @@ from storage.shard import Shard
 from storage.store import Store
 
 if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
-    from actors.remote_store import RemoteStore
+    from actors.remote_store import RemoteShard, RemoteStore
 
 __all__ = ["MonotonicClock", "Stored", "Writer"]
 
@@ -241,7 +241,7 @@ class Writer:
         event_id = None if draft.event is None else draft.event.id
         return Stored(node_id=draft.node.id, event_id=event_id, sequence=settle(self._store, admission, future, key))
 
-    def _shard(self, owner: OwnerKey) -> tuple[Shard, int]:
+    def _shard(self, owner: OwnerKey) -> tuple[Shard | RemoteShard, int]:
         """Return the owner's shard and the generation of its vectors.
 
         Raises:

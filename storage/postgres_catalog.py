@@ -29,7 +29,7 @@ from prme_ray.model.errors import InvalidRequest, StoreCorrupt, StoreFormatTooNe
 from prme_ray.model.times import iso
 from storage.catalog import SHARD_LIMIT, Catalog
 from storage.migrations import FORMAT_VERSION
-from storage.postgres_log import checked_prefix, make_schema
+from storage.postgres_log import checked_prefix, existing_shards, make_schema
 from storage.postgres_server import PostgresServer
 
 __all__ = ["Identity", "create_identity", "open_catalog", "read_identity"]
@@ -117,7 +117,9 @@ def read_identity(server: PostgresServer, *, prefix: str) -> Identity | None:
         return _read(connection, prefix=prefix, path=f"{server.address}#{prefix}")
 
 
-def create_identity(server: PostgresServer, *, prefix: str, fresh: Identity, cache: Path | None = None) -> Identity:
+def create_identity(
+    server: PostgresServer, *, prefix: str, fresh: Identity, cache: Path | None = None, copied: bool = False
+) -> Identity:
     """Create the store in the database; of several at once one does, the others get what it made.
 
     Args:
@@ -125,10 +127,12 @@ def create_identity(server: PostgresServer, *, prefix: str, fresh: Identity, cac
         prefix: Name of the store in the database.
         fresh: What the store shall be.
         cache: Folder that must not have been made from another store.
+        copied: The shards are there already, as a copy left them.
 
     Raises:
         InvalidRequest: ``fresh`` is out of range.
-        StoreCorrupt: the folder was made from a store that the database does not have.
+        StoreCorrupt: the folder was made from a store that the database does not have, or the database
+            has shards without a catalog.
         StoreBusy: the database cannot be reached.
     """
     _check(fresh)
@@ -144,6 +148,12 @@ def create_identity(server: PostgresServer, *, prefix: str, fresh: Identity, cac
                 path=str(cache),
                 detail=f"the folder was made from store {made.store_id}, but {path} holds no store; restore the "
                 "database from a backup, or give an empty folder",
+            )
+        if not copied and existing_shards(server, prefix=prefix):
+            raise StoreCorrupt(
+                path=path,
+                detail="it holds shards but no catalog, as a copy that was cut short leaves it; drop the schemas "
+                f"{prefix}_0000 and so on and copy again",
             )
         _METADATA.create_all(connection)
         connection.execute(

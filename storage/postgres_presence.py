@@ -6,11 +6,12 @@ the epoch that every append checks, which needs no connection to last.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from prme_ray.model.errors import StoreBusy
 from storage.postgres_errors import driver_failure
-from storage.postgres_server import PostgresServer
+from storage.postgres_server import BUSY_S, PostgresServer
 
 __all__ = ["Presence"]
 
@@ -33,23 +34,32 @@ class Presence:
         import psycopg
 
         path = f"{server.address}#{prefix}"
-        lock = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
+        # Writers wait a moment, as long as for any lock: a copy that is over frees it in its own time.
+        lock = "pg_try_advisory_lock" if alone else "pg_advisory_lock_shared"
         self._connection: Any = None
         try:
             self._connection = server.connect()
             self._connection.autocommit = True
             name = f"prme-ray writers {prefix}"
             row = self._connection.execute(f"SELECT {lock}(hashtextextended(%s, 0))", (name,)).fetchone()
+        except psycopg.errors.LockNotAvailable:
+            self.close()
+            raise StoreBusy(what=f"the store {path} (it is being copied)", waited_s=BUSY_S) from None
         except psycopg.Error as error:
             self.close()
             raise driver_failure(error, path=path) from None
-        if not row[0]:
+        if alone and not row[0]:
             self.close()
-            holder = "a writer has it open" if alone else "it is being copied"
-            raise StoreBusy(what=f"the store {path} ({holder})", waited_s=0.0)
+            raise StoreBusy(what=f"the store {path} (a writer has it open)", waited_s=0.0)
 
     def close(self) -> None:
-        """Take the sign away. Repeatable."""
+        """Take the sign away, at once. Repeatable."""
+        import psycopg
+
         connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        if connection is None:
+            return
+        # A server notices a closed connection only some time later. One that is lost holds nothing.
+        with suppress(psycopg.Error):
+            connection.execute("SELECT pg_advisory_unlock_all()")
+        connection.close()

@@ -20,11 +20,11 @@ from sqlalchemy.pool import QueuePool
 from prme_ray.model.errors import InvalidSettings
 from storage.postgres_errors import Moment, translated
 
-__all__ = ["PostgresServer"]
+__all__ = ["BUSY_S", "PostgresServer"]
 
 _CONNECTIONS = 8
 """Connections kept open; as many again while more threads want one."""
-_BUSY_S = 5.0
+BUSY_S = 5.0
 """Longest wait for a connection, or for another transaction's lock, in seconds."""
 _STATEMENT_S = 60
 _STANDSTILL_S = 15
@@ -33,7 +33,7 @@ _STANDSTILL_S = 15
 _SESSION = {
     "synchronous_commit": "on",
     "default_transaction_isolation": r"read\ committed",
-    "lock_timeout": f"{int(_BUSY_S * 1000)}",
+    "lock_timeout": f"{int(BUSY_S * 1000)}",
     "statement_timeout": f"{_STATEMENT_S * 1000}",
     "idle_in_transaction_session_timeout": f"{_STANDSTILL_S * 1000}",
     "tcp_keepalives_idle": "10",
@@ -43,7 +43,7 @@ _SESSION = {
 }
 _CLIENT: Mapping[str, str] = {
     "application_name": "prme-ray",
-    "connect_timeout": f"{int(_BUSY_S)}",
+    "connect_timeout": f"{int(BUSY_S)}",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -73,7 +73,7 @@ class PostgresServer:
             poolclass=QueuePool,
             pool_size=_CONNECTIONS,
             max_overflow=_CONNECTIONS,
-            pool_timeout=_BUSY_S,
+            pool_timeout=BUSY_S,
             pool_pre_ping=True,
             pool_use_lifo=True,
             hide_parameters=True,  # they are memories

@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from prme_ray.model.errors import InvalidRequest, StoreCorrupt, StoreFormatTooNew
+from prme_ray.model.errors import InvalidRequest, LogEmpty, StoreCorrupt, StoreFormatTooNew
 from storage.sql_database import Database
 from storage.sql_upgrade import STEPS
 
@@ -158,7 +158,7 @@ def _exist(connection: Connection, database: Database) -> bool:
 def _version(connection: Connection, database: Database) -> int:
     path = database.path
     if not _exist(connection, database):
-        raise StoreCorrupt(path=path, detail="the log has no tables yet; open the store for writing once")
+        raise LogEmpty(path=path, detail="the log has no tables yet; open the store for writing once")
     found = connection.execute(select(meta.c.value).where(meta.c.key == _SCHEMA)).scalar()
     if found is None or not found.isdecimal() or int(found) < 1:
         raise StoreCorrupt(path=path, detail=f"the log's schema version is {found!r}; restore it from a backup")

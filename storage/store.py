@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
-from prme_ray.model.errors import ReadOnlyStore, SnapshotGone, StoreClosed
+from prme_ray.model.errors import LogEmpty, ReadOnlyStore, SnapshotGone, StoreClosed
 from prme_ray.model.settings import StorageSettings
 from storage.lock import ShardLocks
+from storage.log import Log
 from storage.logs import open_logs
 from storage.parts import ALL_PARTS, Part
 from storage.records import EntryKind, LogRow, Operation, OwnerKey
@@ -92,12 +93,13 @@ class Store:
             if self._closed:
                 raise StoreClosed(path=str(self.path))
             if number not in self._shards:
-                if self.read_only and not self._logs.exists(number):
+                log = self._log(number)
+                if log is None:
                     return None
                 self._shards[number] = Shard(
                     self.catalog.shard_path(number),
                     number=number,
-                    log=self._logs.open(number, read_only=self.read_only),
+                    log=log,
                     settings=self._settings,
                     encoder=self._encoder,
                     residents=self.residents,
@@ -106,6 +108,16 @@ class Store:
                     parts=self.parts,
                 )
             return self._shards[number]
+
+    def _log(self, number: int) -> Log | None:
+        if not self.read_only:
+            return self._logs.open(number, read_only=False)
+        if not self._logs.exists(number):
+            return None
+        try:
+            return self._logs.open(number, read_only=True)
+        except LogEmpty:
+            return None  # its writer is just making it: nothing is in it yet
 
     def existing_shards(self) -> Iterator[Shard]:
         """Yield every shard that has a log, in number order."""
@@ -128,8 +140,9 @@ class Store:
     @property
     def mismatched_encoder(self) -> str | None:
         """Identity of the encoder that made the stored vectors, where it is not the configured one."""
-        if self.read_only and self._mismatch is None:
-            # The writer beside a reader may meanwhile have stored the first vectors.
+        if self.read_only and self._mismatch is None and not self._agreed:
+            # The writer beside a reader may meanwhile have stored the first vectors; one shard of this
+            # encoder settles it, since a store never mixes two.
             self._mismatch = self._find_mismatch()
         return self._mismatch
 

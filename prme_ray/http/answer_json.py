@@ -19,7 +19,7 @@ from prme_ray.answer import Answer
 from prme_ray.candidates import Candidates, Exclusions
 from prme_ray.http.lineage_json import lineage_pieces
 from prme_ray.http.memory_json import MemoryPiece, memory_pieces
-from prme_ray.http.pieces import flags, interleave, numbers, strings
+from prme_ray.http.pieces import Pieces, flags, interleave, numbers, strings, whole_numbers
 from prme_ray.model.enums import path_names
 from prme_ray.model.tables import bools, column, floats, ints, same_target, texts
 
@@ -78,39 +78,26 @@ class AnswerEncoder:
         reasons = candidates.default_reasons
         return interleave(
             [memory.head for memory in memories],
-            numbers(floats(table, "composite_score")),
-            b',"semantic_relevance":',
-            numbers(floats(table, "semantic_relevance")),
+            numbers(b"", floats(table, "composite_score")),
+            numbers(b',"semantic_relevance":', floats(table, "semantic_relevance")),
             [memory.tail for memory in memories],
             [_PATHS[mask] for mask in ints(table, "paths").tolist()],
-            b',"path_count":',
-            numbers(ints(table, "path_count")),
-            b',"semantic_score":',
-            numbers(floats(table, "semantic_score")),
-            b',"lexical_score":',
-            numbers(floats(table, "lexical_score")),
-            b',"graph_proximity":',
-            numbers(floats(table, "graph_proximity")),
-            b',"has_own_trace":',
-            flags(bools(table, "has_own_trace")),
+            numbers(b',"path_count":', ints(table, "path_count")),
+            numbers(b',"semantic_score":', floats(table, "semantic_score")),
+            numbers(b',"lexical_score":', floats(table, "lexical_score")),
+            numbers(b',"graph_proximity":', floats(table, "graph_proximity")),
+            flags(b',"has_own_trace":', bools(table, "has_own_trace").tolist()),
             b',"lineage":',
             *lineage_pieces(table),
-            b',"reranker_score":',
-            numbers(floats(table, "reranker_score")),
+            numbers(b',"reranker_score":', floats(table, "reranker_score")),
             b',"session_context_link":',
             _links(table),
-            b',"conflict_flag":',
-            flags([value is not None for value in contradicts]),
-            b',"contradicts_id":',
-            strings(contradicts),
-            b',"representation":',
-            strings(levels),
-            b',"token_cost":',
-            numbers(costs),
-            b',"in_context":',
-            flags([level is not None for level in levels]),
-            b',"default_exclusion":',
-            b"null" if reasons is None else strings(reasons),
+            flags(b',"conflict_flag":', [value is not None for value in contradicts]),
+            strings(b',"contradicts_id":', contradicts),
+            strings(b',"representation":', levels),
+            whole_numbers(b',"token_cost":', costs),
+            flags(b',"in_context":', [level is not None for level in levels]),
+            b',"default_exclusion":null' if reasons is None else strings(b',"default_exclusion":', reasons),
             b"}",
             rows=table.num_rows,
         )
@@ -156,7 +143,7 @@ def _total(known: _Known) -> int:
     return sum(map(_size, known[1].values()))
 
 
-def _links(table: pa.Table) -> bytes | list[bytes]:
+def _links(table: pa.Table) -> Pieces:
     triggers = column(table, "session_trigger_id")
     if triggers.null_count == len(triggers):
         return b"null"
@@ -171,15 +158,12 @@ def _exclusions(excluded: Sequence[Any]) -> bytes:
         return orjson.dumps([item.model_dump(mode="json") for item in excluded])
     if not len(excluded):
         return b"[]"
+    table = excluded.table
     return interleave(
-        b'{"node_id":',
-        strings(texts(excluded.table, "node_id")),
-        b',"reason":',
-        strings(texts(excluded.table, "reason")),
-        b',"composite_score":',
-        numbers(floats(excluded.table, "composite_score")),
-        b',"semantic_relevance":',
-        numbers(floats(excluded.table, "semantic_relevance")),
+        strings(b'{"node_id":', texts(table, "node_id")),
+        strings(b',"reason":', texts(table, "reason")),
+        numbers(b',"composite_score":', floats(table, "composite_score")),
+        numbers(b',"semantic_relevance":', floats(table, "semantic_relevance")),
         b"}",
         rows=len(excluded),
     )

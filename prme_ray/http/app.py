@@ -53,19 +53,19 @@ def create_app(
         new_id: Returns a fresh UUID as text, for requests without ``X-Request-ID``.
     """
     bounds = limits or Limits()
-    gate = Gate(places=bounds.in_progress, waiting=bounds.waiting, patience_s=bounds.patience_s)
     given = None if callable(memory) else memory
-    service = Service(access or Access(), bounds, gate, given, metrics, ready)
+    service = Service(access or Access(), bounds, _gate(bounds), given, metrics, ready)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        if callable(memory):
-            service.memory = await asyncio.to_thread(memory)
+        # An application may be started again after its end.
+        service.gate = _gate(bounds)
+        service.memory = await asyncio.to_thread(memory) if callable(memory) else memory
         try:
             yield
         finally:
             opened, service.memory = service.memory, None
-            await asyncio.to_thread(gate.close)
+            await asyncio.to_thread(service.gate.close)
             if callable(memory) and opened is not None:
                 await asyncio.to_thread(opened.close)
 
@@ -85,6 +85,10 @@ def create_app(
     app.add_middleware(Guard, new_id=new_id, observe=observe)
     describe(app)
     return app
+
+
+def _gate(limits: Limits) -> Gate:
+    return Gate(places=limits.in_progress, waiting=limits.waiting, patience_s=limits.patience_s)
 
 
 async def _known(request: Request, error: Exception) -> Response:

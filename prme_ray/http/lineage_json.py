@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 import pyarrow as pa
 
-from prme_ray.http.pieces import numbers, strings
+from prme_ray.http.pieces import Pieces, numbers, strings, whole_numbers
 from prme_ray.model.enums import Adjustment, member
-from prme_ray.model.tables import column, floats, ints, texts
+from prme_ray.model.tables import column
 
 __all__ = ["lineage_pieces"]
 
@@ -36,36 +38,39 @@ _FACTORS = {
 _RANK_FUSION = 2
 _STEP = b'{"kind":%b,"coefficient":%b,"source_node_id":%b,"neural_score":%b}'
 
-_Pieces = list[bytes | list[bytes]]
 
-
-def lineage_pieces(table: pa.Table) -> _Pieces:
+def lineage_pieces(table: pa.Table) -> list[Pieces]:
     """Return the pieces of a ``SCORED`` table's lineages, one after the other in every row."""
-    pieces: _Pieces = [b'{"formula_version":', numbers(ints(table, "formula_version"))]
-    pieces += [b',"base_node_id":', strings(texts(table, "base_node_id")), b',"trace":{']
-    for place, (name, shown) in enumerate(_TRACE.items()):
-        pieces += [_key(shown, place), numbers(floats(table, name))]
-    return [*pieces, b'},"rank_fusion":', *_fusion(table), b',"adjustments":', _steps(table), b"}"]
+    reference = column(table, "lineage")
+    rows = reference.indices.to_numpy()
+    fields = reference.dictionary.flatten()
+    columns = {field.name: values for field, values in zip(reference.dictionary.type, fields, strict=True)}
 
+    def floats(name: str, shown: str, before: bytes = b",") -> Pieces:
+        return numbers(b'%b"%b":' % (before, shown.encode()), columns[name].to_numpy(zero_copy_only=False)[rows])
 
-def _key(name: str, place: int) -> bytes:
-    return b'%b"%b":' % (b"," if place else b"", name.encode())
-
-
-def _fusion(table: pa.Table) -> _Pieces:
+    versions = columns["formula_version"].to_numpy()[rows].astype(np.int64)
+    names = columns["base_node_id"].to_pylist()
+    pieces = [
+        numbers(b'{"formula_version":', versions),
+        strings(b',"base_node_id":', [names[row] for row in rows.tolist()]),
+        b',"trace":{',
+        *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(_TRACE.items())),
+        b'},"rank_fusion":',
+    ]
     # One request has one formula.
-    if ints(table, "formula_version")[0] != _RANK_FUSION:
-        return [b"null"]
-    pieces: _Pieces = [b"{"]
-    for place, name in enumerate(_RANKS):
-        pieces += [_key(name, place), numbers(column(table, name).to_pylist())]
-    for name, shown in _FACTORS.items():
-        pieces += [_key(shown, 1), numbers(floats(table, name))]
-    return [*pieces, b"}"]
+    if versions[0] == _RANK_FUSION:
+        for place, name in enumerate(_RANKS):
+            key = b'%b"%b":' % (b"," if place else b"{", name.encode())
+            pieces.append(whole_numbers(key, columns[name].take(reference.indices).to_pylist()))
+        pieces += [floats(name, shown) for name, shown in _FACTORS.items()]
+        pieces.append(b"}")
+    else:
+        pieces.append(b"null")
+    return [*pieces, b',"adjustments":', _steps(column(table, "adjustments")), b"}"]
 
 
-def _steps(table: pa.Table) -> bytes | list[bytes]:
-    lists = column(table, "adjustments")
+def _steps(lists: pa.Array) -> Pieces:
     values = lists.flatten()
     if not len(values):
         return b"[]"
@@ -73,11 +78,16 @@ def _steps(table: pa.Table) -> bytes | list[bytes]:
     steps = [
         _STEP % step
         for step in zip(
-            _each(strings([str(member(Adjustment, code)) for code in get("kind").to_pylist()]), len(values)),
-            _each(numbers(get("coefficient").to_numpy()), len(values)),
-            _each(strings(get("source_node_id").to_pylist()), len(values)),
-            _each(numbers(get("neural_score").to_numpy(zero_copy_only=False)), len(values)),
-            strict=True,
+            *(
+                repeat(pieces) if isinstance(pieces, bytes) else pieces
+                for pieces in (
+                    strings(b"", [member(Adjustment, code) for code in get("kind").to_numpy().tolist()]),
+                    numbers(b"", get("coefficient").to_numpy()),
+                    strings(b"", get("source_node_id").to_pylist()),
+                    numbers(b"", get("neural_score").to_numpy(zero_copy_only=False)),
+                )
+            ),
+            strict=False,
         )
     ]
     pieces = [b"[]"] * len(lists)
@@ -89,7 +99,3 @@ def _steps(table: pa.Table) -> bytes | list[bytes]:
             pieces[position] = b"[" + b",".join(steps[start:end]) + b"]"
             start = end
     return pieces
-
-
-def _each(pieces: bytes | list[bytes], count: int) -> list[bytes]:
-    return [pieces] * count if isinstance(pieces, bytes) else pieces

@@ -12,7 +12,7 @@ import pyarrow as pa
 from orjson import dumps
 
 from prme_ray.candidates import RESERVED
-from prme_ray.http.pieces import flags, numbers, strings
+from prme_ray.http.pieces import Pieces, flags, numbers, strings
 from prme_ray.model.enums import EpistemicType, LifecycleState, NodeType, Scope, SourceType, member
 from prme_ray.model.times import NO_TIME
 
@@ -51,11 +51,11 @@ def memory_pieces(memories: pa.StructArray) -> list[MemoryPiece]:
         _members(get("epistemic_type"), EpistemicType),
         _members(get("source_type"), SourceType),
         _members(get("scope"), Scope),
-        numbers(get("confidence").to_numpy()),
-        numbers(get("salience").to_numpy()),
-        flags(get("pinned").to_numpy(zero_copy_only=False)),
-        strings(get("session_id").to_pylist()),
-        strings(get("speaker").to_pylist()),
+        numbers(b"", get("confidence").to_numpy()),
+        numbers(b"", get("salience").to_numpy()),
+        flags(b"", get("pinned").to_pylist()),
+        strings(b"", get("session_id").to_pylist()),
+        strings(b"", get("speaker").to_pylist()),
         _times(get("event_time")),
         _times(get("created_at")),
         _times(get("valid_from")),
@@ -67,11 +67,11 @@ def memory_pieces(memories: pa.StructArray) -> list[MemoryPiece]:
     return [MemoryPiece(node_id, head, _TAIL % row) for node_id, head, row in zip(ids, heads, rows, strict=True)]
 
 
-def _members(codes: pa.Array, enum: type[StrEnum]) -> bytes | list[bytes]:
-    return strings([member(enum, code) for code in codes.to_numpy().tolist()])
+def _members(codes: pa.Array, enum: type[StrEnum]) -> Pieces:
+    return strings(b"", [member(enum, code) for code in codes.to_numpy().tolist()])
 
 
-def _times(column: pa.Array) -> bytes | list[bytes]:
+def _times(column: pa.Array) -> Pieces:
     if column.null_count == len(column):
         return b"null"
     instants = column.cast(pa.int64()).fill_null(NO_TIME).to_numpy().astype("datetime64[us]")

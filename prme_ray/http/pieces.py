@@ -1,4 +1,7 @@
-"""Columns as pieces of JSON, and rows made of them."""
+"""Columns as pieces of JSON, and rows made of them.
+
+A piece is a key and its value, ``,"score":0.5``. A column has one a row, or the one that all rows share.
+"""
 
 from __future__ import annotations
 
@@ -9,50 +12,52 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-__all__ = ["flags", "interleave", "numbers", "strings"]
+__all__ = ["Pieces", "flags", "interleave", "numbers", "strings", "whole_numbers"]
 
-_BOOLEANS = (b"false", b"true")
+Pieces = bytes | list[bytes]
+"""A piece for every row, or the one of all rows."""
+
+_END = b"\n"  # never inside numbers, and shorter than a key
 
 
-def numbers(values: npt.NDArray[Any] | list[int | None]) -> bytes | list[bytes]:
-    """Return each number as JSON, or the one that all are; NaN, as Arrow's null floats come, as ``null``.
+def numbers(key: bytes, values: npt.NDArray[Any]) -> Pieces:
+    """Return each number as JSON after ``key``; NaN, as Arrow's null floats come, as ``null``.
 
     Args:
-        values: At least one; an array of 64-bit numbers, or integers and ``None``.
+        key: What stands before each number.
+        values: 64-bit numbers, at least one.
     """
-    if not isinstance(values, np.ndarray):
-        return orjson.dumps(values)[1:-1].split(b",")
     # Many columns hold one value: what a channel did not say, what no setting changes. Bits are compared,
     # since 0.0 equals -0.0 and NaN nothing.
     bits = values.view(np.int64)
     if (bits == bits[0]).all():
-        return orjson.dumps(values[0].item())
+        return key + orjson.dumps(values[0].item())
     # orjson writes whole arrays, but only such as lie in memory one after the other.
-    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
+    return _keyed(key, orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY))
 
 
-def strings(values: Sequence[str | None]) -> bytes | list[bytes]:
-    """Return each string as JSON, or the one that all are; equal ones are encoded once."""
-    known: dict[str | None, bytes] = {value: orjson.dumps(value) for value in set(values)}
+def whole_numbers(key: bytes, values: list[int | None]) -> Pieces:
+    """Return each integer or ``null`` as JSON after ``key``."""
+    return _keyed(key, orjson.dumps(values))
+
+
+def strings(key: bytes, values: Sequence[str | None]) -> Pieces:
+    """Return each string or ``null`` as JSON after ``key``; equal ones are encoded once."""
+    known = {value: key + orjson.dumps(value) for value in set(values)}
     return [known[value] for value in values] if len(known) > 1 else next(iter(known.values()))
 
 
-def flags(values: npt.NDArray[np.bool_] | list[bool]) -> bytes | list[bytes]:
-    """Return each truth value as JSON, or the one that all are."""
-    found = values if isinstance(values, list) else values.tolist()
-    if all(found) or not any(found):
-        return _BOOLEANS[found[0]]
-    return [_BOOLEANS[value] for value in found]
+def flags(key: bytes, values: list[bool]) -> Pieces:
+    """Return each truth value as JSON after ``key``."""
+    if all(values) or not any(values):
+        return key + orjson.dumps(values[0])
+    told = (key + b"false", key + b"true")
+    return [told[value] for value in values]
 
 
-def interleave(*columns: bytes | list[bytes], rows: int) -> bytes:
-    """Return a JSON array of ``rows`` rows, at least one; each is the columns' pieces one after the other.
-
-    Args:
-        columns: A piece for each row, or what stands in every row.
-        rows: How many.
-    """
-    merged: list[bytes | list[bytes]] = []
+def interleave(*columns: Pieces, rows: int) -> bytes:
+    """Return a JSON array of ``rows`` rows, at least one; each is the columns' pieces one after the other."""
+    merged: list[Pieces] = []
     for column in columns:
         if merged and isinstance(column, bytes) and isinstance(merged[-1], bytes):
             merged[-1] += column
@@ -64,3 +69,7 @@ def interleave(*columns: bytes | list[bytes], rows: int) -> bytes:
         pieces[position::width] = [column] * rows if isinstance(column, bytes) else column
     pieces[-1] = b"]"
     return b"[" + b"".join(pieces)
+
+
+def _keyed(key: bytes, encoded: bytes) -> list[bytes]:
+    return (key + encoded[1:-1].replace(b",", _END + key)).split(_END)

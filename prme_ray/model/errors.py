@@ -19,6 +19,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidSettings",
     "InvalidText",
+    "LogEmpty",
     "NotFound",
     "PrmeRayError",
     "ProjectionFailed",
@@ -277,6 +278,12 @@ class StoreCorrupt(TerminalError):
 
     code = "STORE_CORRUPT"
     template = "{path}: {detail}"
+
+
+class LogEmpty(StoreCorrupt):
+    """A log without tables: its writer is just making it, or was killed then. Fields: ``path``, ``detail``."""
+
+    code = "LOG_EMPTY"
 
 
 class EncoderMismatch(TerminalError):

@@ -222,7 +222,11 @@ class Bundle(_Record):
 
 
 class Metadata(_Record):
-    """Everything about a request that is not its results."""
+    """Everything about a request that is not its results.
+
+    ``receipt_persisted`` is false where the log gets no record of the request: in a process that only
+    reads, with ``log_retrievals`` off, or when the queue of records is full.
+    """
 
     request_id: str
     outcome: Outcome

@@ -12,7 +12,18 @@ from prme_ray.http.answer_json import AnswerEncoder
 from tests.memory.tools import FEW_SHARDS, WordEncoder
 
 OWNER = "dana"
-WORDS = ("Oscar", "cat", "blue", "house", "Mara", "paints", "Lisbon", "2026-05-04", "ünïcode ☃", 'quote " back\\slash\n')
+WORDS = (
+    "Oscar",
+    "cat",
+    "blue",
+    "house",
+    "Mara",
+    "paints",
+    "Lisbon",
+    "2026-05-04",
+    "ünïcode ☃",
+    'quote " back\\slash\n',
+)
 WEIGHTED = {"fusion": "weighted"}
 
 

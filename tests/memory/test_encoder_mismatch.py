@@ -3,6 +3,8 @@
 import pytest
 
 from prme_ray.model.errors import EncoderMismatch
+from prme_ray.retrieval_log import decode_record
+from storage.records import OwnerKey
 from tests.memory.tools import OWNER, WordEncoder
 
 OTHERS = {"same length": WordEncoder("2"), "other length": WordEncoder("2", dimension=48)}
@@ -36,7 +38,14 @@ def test_questions_are_answered_without_vectors_and_say_so(other, read_only):
 def test_the_policy_may_refuse_such_questions(other):
     memory = other(settings={"embedding_mismatch_policy": "reject"})
     with pytest.raises(EncoderMismatch, match="reembed"):
-        memory.retrieve("cat", owner=OWNER)
+        memory.retrieve("cat", owner=OWNER, limit=3)
+    memory.close()
+    key = OwnerKey("default", OWNER)
+    shard = other()._store.shard_of(key)
+    (row,) = shard.log.operations(shard.owner_no(key))
+    record = decode_record(row.payload)
+    assert (record["error"], record["embedding_mismatch"]) == ("EMBEDDING_VERSION_MISMATCH", True)
+    assert (record["query"], record["result_limit"], record["scores"], record["excluded"]) == ("cat", 3, {}, {})
 
 
 def test_no_verb_adds_to_such_a_store_whichever_shard_an_owner_is_in(other, opened):

@@ -76,7 +76,7 @@ def test_a_second_machine_reads_beside_the_writer_and_then_takes_over(tmp_path, 
             with pytest.raises(ReadOnlyStore):
                 reader.store("x", owner="dana")
         assert not (tmp_path / "reader").exists()
-        with open_memory(tmp_path / "two", url, shards=9) as second:
+        with open_memory(tmp_path / "two", url, shards=9, ids="second") as second:
             assert second.health().virtual_shards == 3
             second.store("Caroline: the cat woke up", owner="dana")
             with pytest.raises(WriterFenced):
@@ -95,14 +95,14 @@ def test_a_folder_and_a_database_must_be_of_one_store(tmp_path, url, postgres):
         fill(memory)
     with pytest.raises(InvalidSettings, match="PRME_DATABASE_URL"):
         open_memory(tmp_path / "one")
-    empty = postgres.make_database(f"memory{next(_numbers)}")
+    database = f"memory{next(_numbers)}"
+    empty = postgres.make_database(database)
     with pytest.raises(StoreCorrupt, match="holds no store"):
         open_memory(tmp_path / "one", empty)
     open_memory(tmp_path / "other", empty, ids="of another store").close()
     for read_only in (True, False):
         with pytest.raises(StoreCorrupt, match="the folder was made from store"):
             open_memory(tmp_path / "one", empty, read_only=read_only)
-    database = empty.rpartition("/")[2].partition("?")[0]
     postgres.sql("UPDATE prme.catalog SET store_id = 'x'", database)
     with pytest.raises(StoreCorrupt, match="catalog cannot be read"):
         open_memory(tmp_path / "other", empty)

@@ -104,6 +104,18 @@ def test_a_model_that_fails_fails_the_retrieval(ask, model, error):
         ask(ON, model())
 
 
+def test_a_retrieval_that_failed_is_on_record_without_what_the_error_says(opened):
+    memory = opened(settings=ON, cross_encoder=Broken())
+    memory.store(TEXTS[0], owner=OWNER)
+    with pytest.raises(ConnectionError):
+        memory.retrieve(QUESTION, owner=OWNER, request_id="0d1e2f30-0000-4000-8000-000000000001")
+    memory.close()
+    (row,) = operations(opened())
+    record = decode_record(row.payload)
+    assert (record["request_id"], record["error"]) == ("0d1e2f30-0000-4000-8000-000000000001", "ConnectionError")
+    assert (record["query"], record["objects_included_in_bundle"]) == (QUESTION, 0)
+
+
 def test_nothing_to_order_asks_nobody(ask):
     model = WordOverlap()
     assert ask({"rerank": {"enabled": True, "top_k": 0}}, model).results.ids == ask().results.ids

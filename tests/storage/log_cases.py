@@ -79,6 +79,7 @@ class Schemas:
     def __init__(self, url: str):
         from storage.postgres_server import PostgresServer
 
+        self.url = url
         self.server = PostgresServer(url)
         self.prefix = f"test{next(self._numbers)}"
         self._number = 0

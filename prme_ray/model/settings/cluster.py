@@ -40,7 +40,9 @@ class ClusterSettings(SettingsModel):
     queue: Annotated[int, Field(ge=1, le=100_000)] = 256
     """Most calls waiting for one actor; more are refused as busy."""
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Longest wait for an actor, its restart included."""
+    """Longest wait for an actor's answer, its restart included."""
+    start_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 180.0
+    """Longest wait for all actors to start, and for a change of layout."""
     compiled_idle_s: Annotated[float, Field(gt=0, le=86400)] = 5.0
     """Seconds without questions after which compiled graphs are taken down: their actors poll."""
 

@@ -1,0 +1,162 @@
+"""`ray up` with the local provider, for real: a head and a worker on this machine, reached by ssh.
+
+An ssh server of the test's own listens on loopback and gives every session a home in the test's folder, so
+nothing of the machine's is used. What ends is found by that home in its environment: `ray down` would
+run `ray stop`, which ends every Ray process of the machine.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from tests.architecture import ROOT
+
+pytestmark = pytest.mark.slow
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
+MISSING = [name for name, found in (("openssh-server", SSHD), ("rsync", shutil.which("rsync"))) if found is None]
+
+PROXY = """#!/bin/bash
+exec 3<>/dev/tcp/127.0.0.1/{port}
+cat <&3 & cat >&3
+"""
+
+ASK = """
+import json, sys, time, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+until = time.monotonic() + 180
+while ray.cluster_resources().get("shards") != 2 and time.monotonic() < until:
+    time.sleep(1)
+
+@ray.remote(num_cpus=0, resources={"shards": 1})
+def on_worker():
+    import os
+    import prme_ray
+    return prme_ray.__version__, ray.get_runtime_context().get_node_id(), os.environ["RAY_SERVE_ENABLE_HA_PROXY"]
+
+version, node, haproxy = ray.get(on_worker.remote(), timeout=120)
+nodes = [one for one in ray.nodes() if one["Alive"]]
+shards = {one["NodeID"]: one["Resources"].get("shards", 0) for one in nodes}
+print(json.dumps({"version": version, "haproxy": haproxy, "nodes": len(nodes), "shards_there": shards[node]}))
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def ours(home):
+    """Processes whose environment has this home."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("HOME") == str(home):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def end(home):
+    until = time.monotonic() + 30
+    while (left := ours(home)) and time.monotonic() < until:
+        for process in left:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(left, timeout=5)
+    assert left == []
+
+
+@pytest.fixture
+def machine():
+    """A home folder and an ssh server that leads into it. Its path is short, for Ray's sockets have 107 bytes."""
+    if MISSING:
+        pytest.skip(f"`ray up` needs an ssh server and rsync: apt-get install {' '.join(MISSING)}")
+    folder = Path(tempfile.mkdtemp(prefix="prme-"))
+    home = folder / "home"
+    home.mkdir()
+    for name in ("host", "key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    port = free_port()
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
+        f"StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nPidFile none\nSetEnv HOME={home}\n"
+    )
+    proxy = folder / "proxy"
+    proxy.write_text(PROXY.format(port=port))
+    proxy.chmod(0o755)
+    Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it
+    server = subprocess.Popen([SSHD, "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"])
+    yield folder
+    end(home)
+    server.terminate()
+    server.wait()
+    shutil.rmtree(folder)
+
+
+def on_this_machine(given, folder, port):
+    """The cluster file with this machine's addresses, an installed environment and ports nobody else has."""
+    import ray
+
+    head = ray.util.get_node_ip_address()
+    given["cluster_name"] = f"prme-ray-test-{port}"
+    given["provider"] = {"type": "local", "head_ip": head, "worker_ips": ["127.0.0.2"]}
+    user = psutil.Process().username()
+    key = {"ssh_private_key": str(folder / "key"), "ssh_proxy_command": str(folder / "proxy")}
+    given["auth"] = {"ssh_user": user, **key}
+    given["file_mounts"] = {}
+    secret = f"mkdir -p ~/prme-ray && echo RAY_AUTH_TOKEN={'a' * 32} > ~/prme-ray/prme-ray.env"
+    given["setup_commands"] = [f"ln -sfn {sys.prefix} ~/env", secret]
+    few = f" --num-cpus=1 --object-store-memory=100000000 --dashboard-agent-listen-port={free_port()}"
+    alone = f" --include-dashboard=false --temp-dir={folder}/ray --ray-client-server-port={free_port()}"
+    for kind, more in (("head", few + alone), ("worker", few + " --node-ip-address=127.0.0.2")):
+        commands = given[f"{kind}_start_ray_commands"]
+        assert len(commands) == 1 and "6379" in commands[0]
+        given[f"{kind}_start_ray_commands"] = [commands[0].replace("6379", str(port)).rstrip() + more]
+    return given, f"{head}:{port}"
+
+
+def test_ray_up_starts_head_and_worker_that_run_our_code(machine):
+    port = free_port()
+    given = yaml.safe_load((ROOT / "docs" / "ops" / "cluster-local.yaml").read_text("utf-8"))
+    given, address = on_this_machine(given, machine, port)
+    path = machine / "cluster.yaml"
+    path.write_text(yaml.safe_dump(given))
+    environment = {
+        **os.environ, "HOME": str(machine / "home"), "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a" * 32,
+    }  # fmt: skip
+    ray = str(Path(sys.executable).parent / "ray")
+    up = subprocess.run(
+        [ray, "up", "-y", "--no-config-cache", path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert up.returncode == 0, up.stdout[-3000:] + up.stderr[-3000:]
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK, address],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stdout[-3000:] + asked.stderr[-3000:]
+    import prme_ray
+
+    assert json.loads(asked.stdout.splitlines()[-1]) == {
+        "version": prme_ray.__version__, "haproxy": "1", "nodes": 2, "shards_there": 2.0
+    }  # fmt: skip
