@@ -1,4 +1,6 @@
-"""The command ``prme-ray``: keys of the HTTP service.
+"""The command ``prme-ray``: runs the HTTP service, and keeps its keys.
+
+``prme-ray serve --path ./memory``
 
 ``prme-ray keys create --file keys.json --tenant acme --allow memory:read memory:write``
 """
@@ -17,6 +19,7 @@ from typing import Any
 from prme_ray.defaults import utc_now
 from prme_ray.keys import NewKey, Permission, create_key, read_keys, revoke_key, rotate_key
 from prme_ray.model.errors import PrmeRayError
+from prme_ray.settings_io import load_settings
 
 __all__ = ["main"]
 
@@ -67,6 +70,24 @@ def _revoke(options: argparse.Namespace) -> None:
     revoke_key(options.file, options.id)
 
 
+def _serve(options: argparse.Namespace) -> None:
+    # Ray takes a second to import.
+    from prme_ray.launch import serve_until_stopped
+
+    settings = load_settings(file=options.settings)
+    serve_until_stopped(
+        {
+            "path": str(options.path.absolute()),
+            "executor": options.executor,
+            "settings": settings.model_dump(mode="json", exclude_defaults=True),
+            "keys_file": None if options.keys is None else str(options.keys.absolute()),
+            "replicas": options.replicas,
+        },
+        host=options.host,
+        port=options.port,
+    )
+
+
 def _show(made: NewKey) -> None:
     # The only time it is seen: the file keeps its hash.
     print(made.key)
@@ -75,7 +96,17 @@ def _show(made: NewKey) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="prme-ray", description="Long-term memory of LLM agents.")
-    keys = parser.add_subparsers(required=True, metavar="command").add_parser("keys", help="keys of the HTTP service")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    serve = commands.add_parser("serve", help="run the HTTP service on this machine until interrupted")
+    serve.add_argument("--path", type=Path, required=True, help="folder of the store, made when missing")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on; others than loopback need --keys")
+    serve.add_argument("--port", type=int, default=8000, help="port to listen on")
+    serve.add_argument("--keys", type=Path, help="file of `prme-ray keys`; without it everybody may come in")
+    serve.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
+    serve.add_argument("--executor", choices=["ray", "compiled", "inline"], default="ray", help="where the flow runs")
+    serve.add_argument("--replicas", type=int, default=1, help="processes that answer")
+    serve.set_defaults(run=_serve)
+    keys = commands.add_parser("keys", help="keys of the HTTP service")
     actions = keys.add_subparsers(required=True, metavar="action")
     create = _action(actions, "create", _create, "make a key and print it once")
     create.add_argument("--tenant", required=True, help="the only tenant it may act in")

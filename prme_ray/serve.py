@@ -37,6 +37,9 @@ from prme_ray.observe import (
 __all__ = ["ServeArgs", "build", "service_app"]
 
 
+_ONGOING = 128
+
+
 class ServeArgs(BaseModel):
     """Arguments of the application, as they stand under ``args`` of serve.yaml."""
 
@@ -115,8 +118,14 @@ def build(args: ServeArgs) -> Application:
         InvalidSettings: a setting is wrong.
     """
     settings_of(args.settings)
-    deployment = serve.deployment(name="Service", num_replicas=args.replicas)(serve.ingress(_replica(args))())
-    return deployment.bind()
+    # The service itself bounds what it works on and lets wait; these two bound what it has not taken yet.
+    deployment = serve.deployment(
+        name="Service",
+        num_replicas=args.replicas,
+        max_ongoing_requests=_ONGOING,
+        max_queued_requests=_ONGOING,
+    )
+    return deployment(serve.ingress(_replica(args))()).bind()
 
 
 def _replica(args: ServeArgs) -> Callable[[], FastAPI]:

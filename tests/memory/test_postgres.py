@@ -13,9 +13,11 @@ from prme_ray.model.errors import (
     ReadOnlyStore,
     StoreCorrupt,
     StoreFormatTooNew,
+    WriteFailed,
     WriterFenced,
 )
 from tests.memory.tools import START, Clock, Ids, WordEncoder, same_request
+from tests.storage.cut_proxy import CutProxy
 
 QUERIES = ["What is the cat called?", "Where does Caroline live?", "Oscar"]
 LATER = START + timedelta(days=1)
@@ -27,8 +29,8 @@ def url(postgres):
     return postgres.make_database(f"memory{next(_numbers)}")
 
 
-def open_memory(path, url=None, *, shards=2, ids="ids", **options):
-    settings = {"storage": {"virtual_shards": shards, "database_url": url}}
+def open_memory(path, url=None, *, shards=2, ids="ids", timeout_s=30.0, **options):
+    settings = {"storage": {"virtual_shards": shards, "database_url": url, "write_timeout_s": timeout_s}}
     return Memory.open(path, settings=settings, encoder=WordEncoder(), clock=Clock(), new_id=Ids(ids), **options)
 
 
@@ -120,3 +122,23 @@ def test_a_server_that_restarts_is_found_again_without_reopening(tmp_path, url, 
         stored = memory.store("Caroline: the cat is asleep", owner="dana")
         assert memory.retrieve("asleep", owner="dana").metadata.snapshot == stored.sequence
         assert answers(memory)[3:] == expected[3:]
+
+
+def test_a_write_whose_fate_stayed_unknown_is_seen_with_the_owners_next_one(tmp_path, url, postgres):
+    proxy = CutProxy(f"{postgres.folder}/.s.PGSQL.5432")
+    database = url.rpartition("@/")[2].partition("?")[0]
+    through = f"postgresql://tester@127.0.0.1:{proxy.port}/{database}?sslmode=disable&gssencmode=disable"
+    with open_memory(tmp_path / "one", through, timeout_s=0.3) as memory:
+        first = memory.store("Caroline: the cat is called Oscar", owner="dana")
+        assert memory.retrieve("cat", owner="dana").metadata.snapshot == first.sequence  # dana is in memory now
+        proxy.cut, proxy.stay_down = "after", True
+        with pytest.raises(WriteFailed, match="the answer to the commit was lost") as caught:
+            memory.store("Caroline: the dog is called Bello", owner="dana")
+        assert caught.value.durable is None
+        proxy.stay_down = False
+        last = memory.store("Caroline: the bird is called Coco", owner="dana")
+        answer = memory.retrieve("What is the dog called?", owner="dana")
+        assert answer.metadata.snapshot == last.sequence
+        assert "Bello" in answer.bundle.context
+        assert memory.health().healthy
+    proxy.close()

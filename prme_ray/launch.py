@@ -1,0 +1,88 @@
+"""Runs the service on this machine: Ray, Serve with the fastest ingress it has, the store's actors."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from prme_ray.http.access import Access, check_bind
+from prme_ray.ingress import ingress_environment
+
+__all__ = ["local_service", "serve_until_stopped"]
+
+
+@contextlib.contextmanager
+def local_service(arguments: dict[str, object], *, host: str, port: int) -> Iterator[str]:
+    """Start the service in a Ray of its own, give its address, and stop all of it at the end.
+
+    Args:
+        arguments: Fields of :class:`prme_ray.serve.ServeArgs`.
+        host: Address to listen on.
+        port: Port to listen on.
+
+    Raises:
+        InvalidSettings: an argument is wrong, or there are no keys and ``host`` is not this machine alone.
+        RuntimeError: this process has joined a Ray cluster already, or Serve could not start the service.
+    """
+    keys = arguments.get("keys_file")
+    check_bind(host, Access(None if keys is None else Path(str(keys))))
+    with tempfile.TemporaryDirectory(prefix="prme-ray-ingress-") as folder:
+        # Serve reads these when its modules are imported, here and in its processes.
+        os.environ.update({**ingress_environment(Path(folder)), **_own_ports(port)})
+        import ray
+
+        from actors.handles import directory_of
+        from prme_ray.deploying import start_ray, stop_ray, store_name
+
+        if not start_ray(None):
+            raise RuntimeError("this process has joined a Ray cluster; use `serve deploy` with serve.yaml there")
+        from ray import serve
+
+        from prme_ray.serve import ServeArgs, build
+
+        args = ServeArgs.model_validate(arguments)
+        try:
+            serve.start(
+                proxy_location="HeadOnly",
+                http_options={"host": host, "port": port, "request_timeout_s": 60},
+                logging_config={"encoding": "JSON", "log_level": "WARNING", "enable_access_log": False},
+            )
+            serve.run(build(args), name="prme-ray", route_prefix="/")
+            yield f"http://{host}:{port}"
+        finally:
+            serve.shutdown()
+            if args.executor != "inline":
+                ray.get(directory_of(store_name(args.path)).end.remote())
+            stop_ray()
+
+
+def _own_ports(port: int) -> dict[str, str]:
+    """Return ports of HAProxy and the replicas that no second service on this machine has."""
+    first = 30_000 + port % 300 * 100
+    return {
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(first),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(first + 1),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first + 2),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 99),
+        # A replica of a service that ends need not wait for a load balancer to notice.
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
+    }
+
+
+def serve_until_stopped(arguments: dict[str, object], *, host: str, port: int) -> None:
+    """Run the service until SIGINT or SIGTERM; errors as :func:`local_service`."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with local_service(arguments, host=host, port=port) as address:
+        print(f"prme-ray serves {arguments['path']} at {address} (documentation at {address}/docs)", file=sys.stderr)
+        stopped.wait()
+    print("prme-ray stopped", file=sys.stderr)

@@ -1,0 +1,89 @@
+"""The one declared flow gives the same bytes wherever it runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prme_ray import Memory
+from prme_ray.pipeline import tail_steps
+from tests.cluster.corpus import NOW, answers, make
+
+QUESTIONS = 70
+_COMPILE_S = 60
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("agree") / "store")
+
+
+@pytest.fixture(scope="module")
+def expected(store: Path) -> dict[int, list[bytes]]:
+    with Memory.open(store) as memory:
+        return {groups: answers(memory, QUESTIONS, seed=groups) for groups in (1, 2, 4)}
+
+
+def _open(store: Path, executor: str, **cluster: Any) -> Memory:
+    return Memory.open(store, executor=executor, settings={"cluster": cluster}, keep=True)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_every_executor_gives_the_bytes_of_inline(
+    ray_here: None, store: Path, expected: dict[int, list[bytes]], groups: int
+) -> None:
+    with _open(store, "ray", groups=groups) as memory:
+        assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
+        assert memory.health().healthy
+    with _open(store, "compiled", groups=groups, compiled_idle_s=600) as memory:
+        graphs = memory._retriever._executor
+        _warm(memory, graphs)
+        before = graphs.executions
+        assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
+        # Blank questions and unknown owners have nothing to ask a graph; almost all others went through one.
+        assert graphs.executions - before > QUESTIONS // 2
+
+
+def _warm(memory: Memory, graphs: Any) -> None:
+    """Ask until every owner's group has its graph."""
+    deadline = time.monotonic() + _COMPILE_S
+    answered = -1
+    while time.monotonic() < deadline and graphs.executions - answered < QUESTIONS // 2:
+        answered = graphs.executions
+        answers(memory, QUESTIONS, seed=99)
+
+
+def test_graphs_are_taken_down_when_idle(ray_here: None, store: Path) -> None:
+    with _open(store, "compiled", groups=4, compiled_idle_s=0.5) as memory:
+        graphs = memory._retriever._executor
+        _warm(memory, graphs)
+        deadline = time.monotonic() + _COMPILE_S
+        while any(graph.compiled for graph in graphs._graphs.values()):
+            assert time.monotonic() < deadline, "a compiled graph was never taken down"
+            time.sleep(0.1)
+        assert memory.retrieve("Oscar", owner="owner-1", reference_time=NOW).results
+
+
+@pytest.mark.parametrize("how", ["task", "actor"])
+def test_any_pure_step_runs_elsewhere(ray_here: None, store: Path, how: str) -> None:
+    steps = list(tail_steps()) if how == "task" else ["scored", "packed"]
+    with Memory.open(store) as memory:
+        wanted = answers(memory, 6, seed=5)
+    with _open(store, "ray", groups=4, stages=dict.fromkeys(steps, how)) as memory:
+        assert answers(memory, 6, seed=5) == wanted
+        timings = memory.retrieve("Oscar", owner="owner-1", reference_time=NOW).metadata.timings_ms
+        assert {f"{step}.away" for step in steps} <= timings.keys()
+
+
+def test_a_connected_program_sees_what_the_store_sees(ray_here: None, store: Path) -> None:
+    with _open(store, "ray", groups=4) as memory:
+        wanted = answers(memory, 6, seed=5)
+        name = memory._store.handles.deployment.name
+        with Memory.connect(store=name) as connected:
+            assert answers(connected, 6, seed=5) == wanted  # type: ignore[arg-type]
+            stored = connected.store("Dana: I live in Rome.", owner="connected")
+            assert memory.get(stored.node_id, owner="connected").content == "Dana: I live in Rome."
+            assert "Rome" in connected.retrieve("Where does Dana live?", owner="connected").bundle.context
