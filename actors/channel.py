@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from actors.spec import StoreSpec
+from actors.whereabouts import whereabouts
 from storage.parts import Part
 from storage.store import Store
 
@@ -27,8 +27,8 @@ class ChannelActor:
         self._answer = answer
 
     def ready(self) -> dict[str, Any]:
-        """Return which process this is."""
-        return {"pid": os.getpid(), "resident_bytes": self._store.residents.nbytes()}
+        """Return which process this is, and on which node."""
+        return {**whereabouts(), "resident_bytes": self._store.residents.nbytes()}
 
     def answer(self, asked: bytes) -> bytes:
         """Return the hits for a question; see the function given to the constructor for errors."""

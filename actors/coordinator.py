@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
+
+from actors.whereabouts import whereabouts
 
 __all__ = ["CoordinatorActor"]
 
@@ -22,8 +23,8 @@ class CoordinatorActor:
         self._encode = encode
 
     def ready(self) -> dict[str, Any]:
-        """Return which process this is."""
-        return {"pid": os.getpid()}
+        """Return which process this is, and on which node."""
+        return whereabouts()
 
     def retrieve(self, query: str, arguments: dict[str, Any]) -> bytes:
         """Return the encoded answer; errors as the memory's."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import ray
 
+from actors.whereabouts import whereabouts
 from prme_ray.model.protocols import EmbeddingProvider, QueryEncoder
 from storage.encoder.admission import admit_query
 
@@ -36,7 +36,7 @@ class EmbedderActor:
         """Return which process this is and what its encoder is."""
         encoder = self._provider
         return {
-            "pid": os.getpid(),
+            **whereabouts(),
             "model_name": encoder.model_name,
             "model_version": encoder.model_version,
             "dimension": encoder.dimension,

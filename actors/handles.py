@@ -108,7 +108,10 @@ class Handles:
             try:
                 self._layout = self.wait(self._directory.current.remote(), "directory")
             except NotFound:
-                self._layout = self.wait(self._directory.ensure.remote(self.deployment), "directory")
+                self._layout = self.deployment.layout
+            if self._layout == self.deployment.layout:
+                # A directory that was restarted knows what there is, not what there should be.
+                self._layout = self.wait(self._directory.ensure.remote(self.deployment), "directory", self._start_s)
 
     def embedder(self, number: int) -> Any:
         """Return the handle of an embedding actor, started if need be."""

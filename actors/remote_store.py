@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from actors.handles import Handles
 from prme_ray.model.errors import PrmeRayError, StoreClosed
@@ -33,6 +33,16 @@ _WRITES = 64
 _RECORDS = 64
 """Most retrieval records sent in one call."""
 _RECORD_PATIENCE_S = 0.1
+
+
+class Stoppable(Protocol):
+    """What a coordinator's store asks of its executor."""
+
+    executions: int
+
+    def close(self) -> None:
+        """Let go of the actors."""
+        ...
 
 
 class RemoteShard:
@@ -77,15 +87,15 @@ class RemoteStore:
     Args:
         reader: The store, opened for reading, with :data:`COORDINATOR_PARTS`.
         handles: The actors.
-        before: Called first on close.
+        executor: What runs the flow; closed first.
         ends: End the actors on close (this process started them for itself).
     """
 
     read_only = False
 
-    def __init__(self, reader: Store, handles: Handles, *, before: Callable[[], None], ends: bool) -> None:
+    def __init__(self, reader: Store, handles: Handles, *, executor: Stoppable, ends: bool) -> None:
         self._reader = reader
-        self._before = before
+        self._executor = executor
         self.handles = handles
         self._ends = ends
         self._pool = ThreadPoolExecutor(_WRITES, thread_name_prefix="prme-ray-write")
@@ -166,7 +176,7 @@ class RemoteStore:
         if self._closed:
             return
         self._closed = True
-        self._before()
+        self._executor.close()
         self._pool.shutdown(wait=True)
         self._records.put(None)
         self._sender.join()
@@ -210,11 +220,12 @@ class RemoteStore:
         self._lost += count
 
     def state(self) -> dict[str, Any]:
-        """Return records waiting and lost, recoveries and groups, for health."""
+        """Return records waiting and lost, recoveries, groups and answers of compiled graphs, for health."""
         return {
             "records_waiting": self._records.qsize(),
             "records_lost": self._lost,
             "recoveries": self.handles.recoveries,
             "groups": self.handles.layout.groups,
             "layout": self.handles.layout.version,
+            "graph_answers": self._executor.executions,
         }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
+
+from actors.whereabouts import whereabouts
 
 __all__ = ["StageActor"]
 
@@ -20,8 +21,8 @@ class StageActor:
         self._compute = compute
 
     def ready(self) -> dict[str, Any]:
-        """Return which process this is."""
-        return {"pid": os.getpid()}
+        """Return which process this is, and on which node."""
+        return whereabouts()
 
     def compute(self, asked: bytes) -> bytes:
         """Return the packed result."""

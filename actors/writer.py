@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.spec import StoreSpec
+from actors.whereabouts import whereabouts
 from prme_ray.model.errors import StoreClosed, StoreLocked
 from storage.records import Admission, Appended, Operation, OwnerKey
 from storage.store import Store
@@ -36,9 +36,9 @@ class WriterActor:
         self._store: Store | None = None
         self._retired = False
 
-    def loaded(self) -> int:
-        """Return the process id; the shards may still be another writer's."""
-        return os.getpid()
+    def loaded(self) -> dict[str, Any]:
+        """Return which process this is; the shards may still be another writer's."""
+        return whereabouts()
 
     def ready(self) -> dict[str, Any]:
         """Open the store if need be and return which process this is.
@@ -47,7 +47,7 @@ class WriterActor:
             StoreLocked: another process writes a shard of this group.
         """
         self._open()
-        return {"pid": os.getpid(), "group": self._group}
+        return {**whereabouts(), "group": self._group}
 
     def generation(self, shard: int) -> int:
         """Return the encoder generation of new vectors in a shard, registering the first."""

@@ -9,8 +9,10 @@ import argparse
 import hashlib
 import json
 import shutil
+import statistics
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 from tqdm import tqdm
 
 from jobs.benchmark.locomo import read_conversations, read_questions
-from prme_ray import Answer, Memory, load_settings
+from prme_ray import Answer, Memory, Settings, load_settings
 from prme_ray.model.errors import InvalidSettings
 
 __all__ = ["main"]
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, default=Path("demo-store"), help="folder of the demo's stores")
     parser.add_argument("--budget", type=int, default=_BUDGET, help="token budget of a question")
     parser.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
+    parser.add_argument("--inline", action="store_true", help="do not ask the same on Ray afterwards")
     options = parser.parse_args(arguments)
     if options.conversation is not None and options.data is None:
         parser.error("--conversation needs --data")
@@ -61,18 +64,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = _folder(options.store, history)
     with Memory.open(folder / "memory", settings=settings) as memory:
         _load(memory, history, folder)
-        for number, question in enumerate(history.questions[:_QUESTIONS], 1):
-            answer = memory.retrieve(
-                question["question"],
-                owner=history.owner,
-                reference_time=question["reference_time"],
-                token_budget=options.budget,
-            )
+        answers = _ask(memory, history, options.budget)
+        for number, (question, answer) in enumerate(zip(history.questions, answers, strict=False), 1):
             _show(number, question, answer)
         health = memory.health()
+    agree = options.inline or _agrees_on_ray(folder / "memory", settings, history, options.budget, answers)
     counts = {name: sum(shard.log[name] for shard in health.shards) for name in ("event", "node", "edge", "vectors")}
     print(f"\nstore {folder}: healthy={health.healthy}, log {counts}")
-    return 0 if health.healthy else 1
+    return 0 if health.healthy and agree else 1
+
+
+def _ask(memory: Memory, history: History, budget: int) -> list[Answer]:
+    """Return the answers to the first questions; request ids follow from the question."""
+    return [
+        memory.retrieve(
+            question["question"],
+            owner=history.owner,
+            reference_time=question["reference_time"],
+            token_budget=budget,
+            request_id=str(uuid.uuid5(uuid.NAMESPACE_URL, question["question"])),
+        )
+        for question in history.questions[:_QUESTIONS]
+    ]
+
+
+def _agrees_on_ray(path: Path, settings: Settings, history: History, budget: int, wanted: list[Answer]) -> bool:
+    """Ask the same on Ray and print whether every byte of the answers is the same."""
+    print(
+        f"\n{'=' * 100}\nThe same questions on Ray: starting actors for embedding, vector, lexical, graph and writing"
+    )
+    with Memory.open(path, settings=settings, executor="ray") as memory:
+        answers = _ask(memory, history, budget)
+    same = sum(_bytes(one) == _bytes(other) for one, other in zip(answers, wanted, strict=True))
+    inline, ray = (
+        statistics.median(answer.metadata.timings_ms["total"] for answer in asked) for asked in (wanted, answers)
+    )
+    print(
+        f"{same} of {len(wanted)} answers agree byte for byte (bundle, candidates, lineage, exclusions); "
+        f"median {inline:.1f} ms in-process, {ray:.1f} ms on Ray"
+    )
+    return same == len(wanted)
+
+
+def _bytes(answer: Answer) -> bytes:
+    return json.dumps(answer.to_dict(timings=False), sort_keys=True).encode()
 
 
 def _sample() -> History:

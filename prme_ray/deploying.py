@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +63,18 @@ def start_ray(address: str | None) -> bool:
     if ray.is_initialized():
         return False
     if address is None:
-        ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=_OBJECT_STORE)
+        with warnings.catch_warnings():
+            # LanceDB warns whenever its process starts another one; Ray's daemons share nothing with it.
+            warnings.filterwarnings("ignore", message="lancedb fork support")
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=_OBJECT_STORE,
+                # Ray makes workers yield to everything else on the machine; ours answer questions.
+                _system_config={"worker_niceness": 0},
+            )
         return True
     ray.init(address=address, log_to_driver=False)
     return False
@@ -143,7 +156,7 @@ def deploy(
     reader = spec.reader(COORDINATOR_PARTS)
     away = RayAway(handles)
     executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
-    store = RemoteStore(reader, handles, before=executor.close, ends=not (keep or found))
+    store = RemoteStore(reader, handles, executor=executor, ends=not (keep or found))
     return Deployed(store, encoder, executor)
 
 

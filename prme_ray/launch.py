@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -57,7 +56,7 @@ def local_service(arguments: dict[str, object], *, host: str, port: int) -> Iter
             serve.run(build(args), name="prme-ray", route_prefix="/")
             yield f"http://{host}:{port}"
         finally:
-            serve.shutdown()
+            serve.shutdown()  # type: ignore[no-untyped-call]
             if args.executor != "inline":
                 ray.get(directory_of(store_name(args.path)).end.remote())
             stop_ray()
@@ -79,10 +78,10 @@ def _own_ports(port: int) -> dict[str, str]:
 def serve_until_stopped(arguments: dict[str, object], *, host: str, port: int) -> None:
     """Run the service until SIGINT or SIGTERM; errors as :func:`local_service`."""
     stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    logging.getLogger("ray").setLevel(logging.ERROR)
     with local_service(arguments, host=host, port=port) as address:
+        # Ray has set handlers of its own by now, which would leave without stopping anything.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
         print(f"prme-ray serves {arguments['path']} at {address} (documentation at {address}/docs)", file=sys.stderr)
         stopped.wait()
     print("prme-ray stopped", file=sys.stderr)

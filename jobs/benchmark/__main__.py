@@ -14,6 +14,7 @@ from typing import Any
 from jobs.benchmark.latency import print_latency, run_latency
 from jobs.benchmark.locomo import read_conversations, read_questions
 from jobs.benchmark.relevance import run_relevance
+from jobs.benchmark.service import print_service, run_service
 from prme_ray import load_settings
 from prme_ray.model.errors import InvalidSettings
 
@@ -35,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     latency.add_argument("--memories", default="600", help="sizes of the owner, such as 600,20000")
     latency.add_argument("--questions", type=int, default=200, help="retrievals measured a size")
     latency.add_argument("--json", type=Path, required=True, help="file for the report")
+    latency.add_argument("--service", action="store_true", help="also on Ray, in compiled graphs and over HTTP")
+    latency.add_argument("--clients", default="1,8,32", help="clients that ask the service at once")
     for suite in (relevance, latency):
         suite.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
     options = parser.parse_args(arguments)
@@ -73,7 +76,15 @@ def _latency(options: argparse.Namespace) -> dict[str, Any]:
     sizes = [int(size) for size in options.memories.split(",")]
     with tempfile.TemporaryDirectory(prefix="prme-ray-benchmark-") as folder:
         report = run_latency(sizes, questions=options.questions, folder=Path(folder), settings=settings)
-    print_latency(report)
+        print_latency(report)
+        if options.service:
+            clients = [int(count) for count in options.clients.split(",")]
+            stores = Path(folder) / "service"
+            stores.mkdir()
+            report["service"] = run_service(
+                sizes[0], questions=options.questions, concurrency=clients, folder=stores, settings=settings
+            )
+            print_service(report["service"])
     return {"suite": "latency", **report}
 
 

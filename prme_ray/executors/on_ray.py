@@ -88,6 +88,8 @@ class RayExecutor:
 
     def __init__(self, away: RayAway) -> None:
         self._away = away
+        self.executions = 0
+        """Questions answered by a compiled graph: none."""
 
     def close(self) -> None:
         """Hold nothing, so let go of nothing."""

@@ -21,6 +21,7 @@ def ray_here() -> Iterator[None]:
         log_to_driver=False,
         logging_level=logging.ERROR,
         object_store_memory=128 << 20,
+        _system_config={"worker_niceness": 0},
     )
     try:
         yield

@@ -52,6 +52,17 @@ def test_hints_obey_the_floor_the_type_filters_and_their_number(scoped, opened):
     assert len(few.retrieve("cat", owner=OWNER, scope="personal").cross_scope_hints) <= 1
 
 
+@pytest.mark.parametrize(("weights", "first"), [({}, "cat said"), ({"asserted": 0.2, "inferred": 1.0}, "cat guessed")])
+def test_hints_are_weighed_by_the_configured_epistemic_weights(opened, weights, first):
+    memory = opened(settings={"epistemic_weights": weights} if weights else {})
+    memory.store("cat", owner=OWNER)
+    memory.store_node("cat said", owner=OWNER, node_type="note", scope="project", epistemic_type="asserted")
+    memory.store_node("cat guessed", owner=OWNER, node_type="note", scope="project", epistemic_type="inferred")
+    hints = memory.retrieve("cat", owner=OWNER, scope="personal").cross_scope_hints
+    assert hints[0].content == first
+    assert len(hints) == 2
+
+
 def test_hints_do_not_change_the_results(scoped):
     with_hints = scoped.retrieve("cat", owner=OWNER, scope="personal")
     without = scoped.retrieve("cat", owner=OWNER, scope="personal", include_cross_scope=False)

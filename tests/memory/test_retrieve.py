@@ -140,6 +140,15 @@ def test_a_floor_is_inclusive_and_on_the_cosine_under_rank_fusion(cats):
     assert not kept.metadata.min_score_skipped
 
 
+def test_a_search_that_finds_nothing_is_no_failure_and_keeps_the_floor(opened):
+    memory = opened(settings={"packing": {"vector_k": 0}})
+    memory.store("Oscar is a black cat.", owner=OWNER)
+    assert len(memory.retrieve("cat", owner=OWNER, min_score=0).results) == 1
+    answer = memory.retrieve("cat", owner=OWNER, min_score=0.01)
+    assert (len(answer.results), answer.metadata.min_score_skipped) == (0, False)
+    assert (answer.metadata.backend_failures, answer.metadata.embedding_mismatch) == ({}, False)
+
+
 def test_caps_count_memories_of_one_source(memory):
     event = memory.store("the whole conversation", owner=OWNER).event_id
     for text in ("cat one", "cat one", "cat two"):

@@ -34,7 +34,7 @@ cat <&3 & cat >&3
 ASK = """
 import json, sys, time, ray
 ray.init(address=sys.argv[1], log_to_driver=False)
-until = time.monotonic() + 180
+until = time.monotonic() + 90
 while ray.cluster_resources().get("shards") != 2 and time.monotonic() < until:
     time.sleep(1)
 
@@ -149,12 +149,13 @@ def test_ray_up_starts_head_and_worker_that_run_our_code(machine):
         timeout=300,
         check=False,
     )
-    assert up.returncode == 0, up.stdout[-3000:] + up.stderr[-3000:]
+    assert up.returncode == 0, up.stdout[-9000:] + up.stderr[-3000:]
     asked = subprocess.run(
         [sys.executable, "-c", ASK, address],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
-    assert asked.returncode == 0, asked.stdout[-3000:] + asked.stderr[-3000:]
+    said = "".join(log.read_text("utf-8")[-5000:] for log in machine.glob("ray/session_latest/logs/monitor*"))
+    assert asked.returncode == 0, asked.stdout[-3000:] + asked.stderr[-3000:] + said
     import prme_ray
 
     assert json.loads(asked.stdout.splitlines()[-1]) == {

@@ -1,0 +1,182 @@
+"""Suite ``service``: the same retrieval in-process, on Ray, in a compiled graph and over HTTP, in one run.
+
+Two stores with the same memories: one is read in-process, the other by the service. Every question is
+put to all of them in turn, so that what else the machine does meets all alike. Then clients ask the
+service side by side.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from tqdm import tqdm
+
+from jobs.benchmark.corpus import lines, questions
+from prme_ray import Memory, Settings
+from prme_ray.launch import local_service
+
+__all__ = ["print_service", "run_service"]
+
+_WARM_UP = 20
+_OWNER = "bench"
+_COMPILE_S = 30.0
+_QUANTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+
+def run_service(
+    size: int, *, questions: int, concurrency: Sequence[int], folder: Path, settings: Settings
+) -> dict[str, Any]:
+    """Return the report.
+
+    Args:
+        size: Memories of the owner.
+        questions: Retrievals measured by each way, and at each concurrency.
+        concurrency: Numbers of clients that ask at once.
+        folder: Empty folder for the stores.
+        settings: Settings of the stores; without a cache of vectors, or repeated questions cost no embedding.
+    """
+    for name in ("inline", "served"):
+        with Memory.open(folder / name, settings=settings) as memory:
+            memory.store_many(tqdm(lines(size), total=size, desc=f"storing {size}", unit="memory"), owner=_OWNER)
+    with _free_port() as port:
+        pass
+    given = settings.model_dump(mode="json", exclude_defaults=True)
+    arguments: dict[str, object] = {"path": str(folder / "served"), "settings": given}
+    with (
+        local_service(arguments, host="127.0.0.1", port=port) as address,
+        Memory.open(folder / "inline", settings=settings) as inline,
+        Memory.open(folder / "served", settings=settings, executor="ray", keep=True) as ray,
+        Memory.open(folder / "served", settings=settings, executor="compiled", keep=True) as compiled,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        ways: dict[str, Callable[[str], Any]] = {
+            "inline": lambda text: _timings(inline, text),
+            "ray": lambda text: _timings(ray, text),
+            "compiled": lambda text: _timings(compiled, text),
+            "http": lambda text: _post(client, text),
+        }
+        found = _in_turn(ways, questions, lambda: (compiled.health().coordinator or {})["graph_answers"] > 0)
+        report = {"memories": size, "questions": questions, "ways": found}
+        report["concurrency"] = {str(count): _side_by_side(address, count, questions) for count in concurrency}
+    return report
+
+
+def _in_turn(ways: dict[str, Callable[[str], Any]], count: int, graphs_answered: Callable[[], bool]) -> dict[str, Any]:
+    asked = questions(count + _WARM_UP)
+    # A compiled graph is built when it is first asked for.
+    deadline = time.monotonic() + _COMPILE_S
+    while not graphs_answered() and time.monotonic() < deadline:
+        ways["compiled"](asked[0])
+    walls: dict[str, list[float]] = {name: [] for name in ways}
+    steps: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
+    sizes: list[int] = []
+    for number, text in enumerate(tqdm(asked, desc="asking every way", unit="question")):
+        for name, ask in ways.items():
+            started = time.perf_counter()
+            said = ask(text)
+            elapsed = (time.perf_counter() - started) * 1e3
+            if number < _WARM_UP:
+                continue
+            walls[name].append(elapsed)
+            if isinstance(said, int):
+                sizes.append(said)
+                continue
+            for step, value in said.items():
+                steps[name].setdefault(step, []).append(value)
+    base = float(np.median(walls["inline"]))
+    return {
+        name: {
+            "wall_ms": _percentiles(found),
+            "over_inline_ms": round(float(np.median(found)) - base, 3),
+            "steps_ms": {step: round(float(np.median(values)), 3) for step, values in steps[name].items()},
+            **({"bytes_mean": int(np.mean(sizes))} if name == "http" else {}),
+        }
+        for name, found in walls.items()
+    }
+
+
+def _timings(memory: Memory, text: str) -> dict[str, float]:
+    return memory.retrieve(text, owner=_OWNER).metadata.timings_ms
+
+
+def _post(client: httpx.Client, text: str) -> int:
+    answer = client.post("/v1/retrieve", json={"query": text, "owner": _OWNER})
+    answer.raise_for_status()
+    return len(answer.content)
+
+
+def _side_by_side(address: str, clients: int, count: int) -> dict[str, Any]:
+    """Return throughput and percentiles of ``clients`` that each ask as fast as they are answered."""
+    asked = questions(count)
+    taken: Iterator[str] = iter(asked)
+    lock, walls, refused = threading.Lock(), list[float](), [0]
+
+    def work() -> None:
+        with httpx.Client(base_url=address, timeout=60) as client:
+            while True:
+                with lock:
+                    text = next(taken, None)
+                if text is None:
+                    return
+                started = time.perf_counter()
+                answer = client.post("/v1/retrieve", json={"query": text, "owner": _OWNER})
+                with lock:
+                    walls.append((time.perf_counter() - started) * 1e3)
+                    refused[0] += answer.status_code != httpx.codes.OK
+
+    threads = [threading.Thread(target=work) for _ in range(clients)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - started
+    return {"per_s": round(count / seconds, 1), "wall_ms": _percentiles(walls), "refused": refused[0]}
+
+
+def _percentiles(walls: Sequence[float]) -> dict[str, float]:
+    return {name: round(float(np.percentile(walls, q)), 2) for name, q in _QUANTILES.items()}
+
+
+@contextmanager
+def _free_port() -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield int(probe.getsockname()[1])
+
+
+def print_service(report: dict[str, Any]) -> None:
+    """Print the report as tables."""
+    print(f"\nOne retrieval among {report['memories']} memories, wall ms, every question asked each way in turn")
+    print(f"{'':10}{'p50':>9}{'p95':>9}{'p99':>9}{'over inline':>13}")
+    for name, found in report["ways"].items():
+        wall = found["wall_ms"]
+        print(f"{name:10}" + "".join(f"{wall[key]:9.2f}" for key in _QUANTILES) + f"{found['over_inline_ms']:13.2f}")
+    print(f"an HTTP answer has {report['ways']['http']['bytes_mean']:,} bytes")
+    print("\nWhere the time goes: median ms of each step in the coordinator (waiting included), and away on its actor")
+    names = [name for name in ("inline", "ray", "compiled") if name in report["ways"]]
+    print(f"{'':16}" + "".join(f"{name:>20}" for name in names))
+    for step in report["ways"]["inline"]["steps_ms"]:
+        print(f"{step:16}" + "".join(_step(report["ways"][name]["steps_ms"], step) for name in names))
+    print(f"\n{'clients':>8}{'answers/s':>11}{'p50':>9}{'p95':>9}{'p99':>9}{'refused':>9}")
+    for clients, found in report["concurrency"].items():
+        wall = found["wall_ms"]
+        print(
+            f"{clients:>8}{found['per_s']:11.1f}"
+            + "".join(f"{wall[key]:9.1f}" for key in _QUANTILES)
+            + f"{found['refused']:9}"
+        )
+
+
+def _step(steps: dict[str, float], name: str) -> str:
+    away = steps.get(f"{name}.away")
+    here = f"{steps[name]:.2f}" if name in steps else "-"
+    return f"{here if away is None else f'{here} ({away:.2f})':>20}"
