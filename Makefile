@@ -11,7 +11,7 @@ CACHES := .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist out demo-
 LINTED := prme_ray stages actors storage jobs tests examples
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo serve test check bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s @ 2>/dev/null \
@@ -19,6 +19,9 @@ help: ## list the targets
 
 demo: $(RUNTIME) ## store the sample history and ask it questions; DATA=folder CONVERSATION=id for LoCoMo
 	$(VENV)/bin/python -m jobs.demo $(if $(DATA),--data $(DATA)) $(if $(CONVERSATION),--conversation $(CONVERSATION))
+
+serve: $(RUNTIME) ## load the sample history and serve it at http://127.0.0.1:8000 until interrupted; PORT=n
+	$(VENV)/bin/python -m jobs.demo --serve $(or $(PORT),8000)
 
 test: $(TESTING) ## run the default tests; ARGS="-m slow" for the long ones
 	$(VENV)/bin/python -m pytest $(ARGS)
@@ -29,9 +32,9 @@ check: $(TESTING) ## lint, formatting, types and pinned versions
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m tests.lock check
 
-bench: $(RUNTIME) ## measure retrieval latency and write out/latency.json
+bench: $(RUNTIME) ## measure latency in-process, on Ray and over HTTP, and write out/latency.json
 	mkdir -p out
-	$(VENV)/bin/python -m jobs.benchmark latency --memories 600,20000 --json out/latency.json
+	$(VENV)/bin/python -m jobs.benchmark latency --memories 600,20000 --service --json out/latency.json
 
 lock: ## resolve the newest allowed versions in a fresh environment and write requirements.lock
 	rm -rf out/lock-venv

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from jobs.benchmark.locomo import read_conversations, read_questions
 from prme_ray import Answer, Memory, Settings, load_settings
+from prme_ray.launch import serve_until_stopped
 from prme_ray.model.errors import InvalidSettings
 
 __all__ = ["main"]
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=int, default=_BUDGET, help="token budget of a question")
     parser.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
     parser.add_argument("--inline", action="store_true", help="do not ask the same on Ray afterwards")
+    parser.add_argument("--serve", type=int, metavar="PORT", help="serve the history instead of asking")
     options = parser.parse_args(arguments)
     if options.conversation is not None and options.data is None:
         parser.error("--conversation needs --data")
@@ -62,16 +64,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, InvalidSettings) as error:
         parser.error(str(error))
     folder = _folder(options.store, history)
-    with Memory.open(folder / "memory", settings=settings) as memory:
+    path = (folder / "memory").absolute()
+    with Memory.open(path, settings=settings) as memory:
         _load(memory, history, folder)
-        answers = _ask(memory, history, options.budget)
-        for number, (question, answer) in enumerate(zip(history.questions, answers, strict=False), 1):
-            _show(number, question, answer)
+        answers = [] if options.serve else _show_all(memory, history, options.budget)
         health = memory.health()
-    agree = options.inline or _agrees_on_ray(folder / "memory", settings, history, options.budget, answers)
+    if options.serve:
+        given = {"path": str(path), "settings": settings.model_dump(mode="json", exclude_defaults=True)}
+        serve_until_stopped(given, host="127.0.0.1", port=options.serve)
+        return 0
+    agree = options.inline or _agrees_on_ray(path, settings, history, options.budget, answers)
     counts = {name: sum(shard.log[name] for shard in health.shards) for name in ("event", "node", "edge", "vectors")}
     print(f"\nstore {folder}: healthy={health.healthy}, log {counts}")
     return 0 if health.healthy and agree else 1
+
+
+def _show_all(memory: Memory, history: History, budget: int) -> list[Answer]:
+    """Ask, print every answer, and return them."""
+    answers = _ask(memory, history, budget)
+    for number, (question, answer) in enumerate(zip(history.questions, answers, strict=False), 1):
+        _show(number, question, answer)
+    return answers
 
 
 def _ask(memory: Memory, history: History, budget: int) -> list[Answer]:

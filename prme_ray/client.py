@@ -70,11 +70,14 @@ class _Attempts(Generic[T]):
 
     def after(self, came: _Came) -> float | None:
         """Return how long to wait before the next attempt, in seconds; ``None`` where there is none."""
-        broken = isinstance(came, httpx.TransportError)
-        if self._left == 0 or not (broken or came.status_code in _RETRIED):
+        told = ""
+        if isinstance(came, httpx.Response):
+            if came.status_code not in _RETRIED:
+                return None
+            told = came.headers.get("Retry-After", "")
+        if self._left == 0:
             return None
         self._left -= 1
-        told = "" if broken else came.headers.get("Retry-After", "")
         delay, self._backoff = float(told) if told.isdecimal() else self._backoff, self._backoff * 2
         return min(delay, _LONGEST_DELAY_S)
 

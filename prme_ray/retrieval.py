@@ -20,6 +20,7 @@ from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.text import uuid_of
+from prme_ray.observe.spans import trace_run
 from prme_ray.pipeline import Place
 from prme_ray.retrieval_log import OP_TYPE, Setup, encode_failure, encode_record
 from prme_ray.steps.values import Tools
@@ -117,6 +118,7 @@ class Retriever:
             setup = self._setup(request, snapshot=0, mismatch=isinstance(error, EncoderMismatch))
             self._log(key, request, partial(encode_failure, request, error, setup=setup))
             raise
+        trace_run(run.started, run.timings)
         logged = time.perf_counter()
         setup = self._setup(request, snapshot=view.owner_seq, mismatch=Path.VECTOR in failures)
         known = self._tools.lines.known

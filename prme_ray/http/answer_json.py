@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ from prme_ray.answer import Answer
 from prme_ray.candidates import Candidates, Exclusions
 from prme_ray.http.lineage_json import lineage_pieces
 from prme_ray.http.memory_json import MemoryPiece, memory_pieces
-from prme_ray.http.pieces import Pieces, flags, interleave, numbers, strings, whole_numbers
+from prme_ray.http.pieces import Pieces, counts, flags, ids, interleave, numbers, strings
 from prme_ray.model.enums import path_names
 from prme_ray.model.tables import bools, column, floats, ints, same_target, texts
 
@@ -73,8 +74,9 @@ class AnswerEncoder:
         table = candidates.table
         memories = self._memories(table)
         contradicts = texts(table, "contradicts_id")
-        levels = [candidates.levels.get(memory.node_id) for memory in memories]
-        costs = [candidates.token_costs.get(memory.node_id) for memory in memories]
+        names = [memory.node_id for memory in memories]
+        levels = list(map(candidates.levels.get, names))
+        costs = list(map(candidates.token_costs.get, names, repeat(-1)))
         reasons = candidates.default_reasons
         return interleave(
             [memory.head for memory in memories],
@@ -93,9 +95,9 @@ class AnswerEncoder:
             b',"session_context_link":',
             _links(table),
             flags(b',"conflict_flag":', [value is not None for value in contradicts]),
-            strings(b',"contradicts_id":', contradicts),
+            ids(b',"contradicts_id":', contradicts),
             strings(b',"representation":', levels),
-            whole_numbers(b',"token_cost":', costs),
+            counts(b',"token_cost":', costs),
             flags(b',"in_context":', [level is not None for level in levels]),
             b',"default_exclusion":null' if reasons is None else strings(b',"default_exclusion":', reasons),
             b"}",
@@ -160,7 +162,7 @@ def _exclusions(excluded: Sequence[Any]) -> bytes:
         return b"[]"
     table = excluded.table
     return interleave(
-        strings(b'{"node_id":', texts(table, "node_id")),
+        ids(b'{"node_id":', texts(table, "node_id")),
         strings(b',"reason":', texts(table, "reason")),
         numbers(b',"composite_score":', floats(table, "composite_score")),
         numbers(b',"semantic_relevance":', floats(table, "semantic_relevance")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -77,13 +78,16 @@ class Gate:
             self._free += 1
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run a call in a thread, on a place taken before, and give the place back at its end."""
+        """Run a call in a thread, on a place taken before, and give the place back at its end.
+
+        The call sees the context variables of the caller, such as the span that it belongs to.
+        """
         loop = asyncio.get_running_loop()
 
         def left(_: Future[T]) -> None:
             loop.call_soon_threadsafe(self.leave)
 
-        future = self._pool.submit(call)
+        future: Future[T] = self._pool.submit(contextvars.copy_context().run, call)
         future.add_done_callback(left)
         return await asyncio.wrap_future(future)
 

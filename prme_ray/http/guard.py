@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from prme_ray.http.wire import envelope, public_error, status_of
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
 from prme_ray.model.text import uuid_of
+from prme_ray.observe.spans import request_span
 
 __all__ = ["Guard", "ObserveRequest", "frames_of"]
 
@@ -60,27 +61,31 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], (_HEADER, request_id.encode())]}
             await send(message)
 
-        try:
-            if refusal is not None:
-                await _answer(send_with_id, status_of(refusal), public_error(refusal))
-            else:
-                await self._app(scope, receive, send_with_id)
-        except ClientDisconnect:
-            status = status or _CLIENT_CLOSED
-        except Exception as error:
-            # Type and places only: a message may quote the text of a memory.
-            _log.error(
-                "request %s failed: %s at %s",
-                request_id,
-                type(error).__name__,
-                frames_of(error),
-                extra={"request_id": request_id, "status": 500},
-            )
-            if status:
-                raise ConnectionAbortedError("the answer broke off") from None  # it cannot be taken back
-            await _answer(send_with_id, 500, envelope("INTERNAL", "internal error", {"id": request_id}))
-        finally:
-            self._tell(scope, request_id, status, time.perf_counter() - started)
+        with request_span(scope["method"], scope["headers"]) as ended:
+            try:
+                if refusal is not None:
+                    await _answer(send_with_id, status_of(refusal), public_error(refusal))
+                else:
+                    await self._app(scope, receive, send_with_id)
+            except ClientDisconnect:
+                status = status or _CLIENT_CLOSED
+            except Exception as error:
+                # Type and places only: a message may quote the text of a memory.
+                _log.error(
+                    "request %s failed: %s at %s",
+                    request_id,
+                    type(error).__name__,
+                    frames_of(error),
+                    extra={"request_id": request_id, "status": 500},
+                )
+                if status:
+                    raise ConnectionAbortedError("the answer broke off") from None  # it cannot be taken back
+                await _answer(send_with_id, 500, envelope("INTERNAL", "internal error", {"id": request_id}))
+            finally:
+                # The template, not the path: a path may hold anything, and ids in labels would never end.
+                route = str(getattr(scope.get("route"), "path", "unknown"))
+                ended(route, status)
+                self._tell(scope["method"], route, request_id, status, time.perf_counter() - started)
 
     def _request_id(self, scope: Scope) -> str:
         for name, value in scope["headers"]:
@@ -88,15 +93,13 @@ class Guard:
                 return uuid_of(value.decode("latin-1"), "X-Request-ID")
         return self._new_id()
 
-    def _tell(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        # Templates, not paths: a path may hold anything, and ids in labels would never end.
-        route = getattr(scope.get("route"), "path", "unknown")
+    def _tell(self, method: str, route: str, request_id: str, status: int, seconds: float) -> None:
         if self._observe is not None:
             self._observe(route, status, seconds)
         if _log.isEnabledFor(logging.INFO):
             duration = round(seconds * 1e3, 3)
             said = {"request_id": request_id, "route": route, "status": status, "duration_ms": duration}
-            _log.info("%s %s %s %.1f ms", scope["method"], route, status, duration, extra=said)
+            _log.info("%s %s %s %.1f ms", method, route, status, duration, extra=said)
 
 
 def frames_of(error: BaseException) -> str:

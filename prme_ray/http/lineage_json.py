@@ -7,7 +7,7 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
-from prme_ray.http.pieces import Pieces, numbers, strings, whole_numbers
+from prme_ray.http.pieces import Pieces, counts, ids, numbers, strings
 from prme_ray.model.enums import Adjustment, member
 from prme_ray.model.tables import column
 
@@ -53,7 +53,7 @@ def lineage_pieces(table: pa.Table) -> list[Pieces]:
     names = columns["base_node_id"].to_pylist()
     pieces = [
         numbers(b'{"formula_version":', versions),
-        strings(b',"base_node_id":', [names[row] for row in rows.tolist()]),
+        ids(b',"base_node_id":', [names[row] for row in rows.tolist()]),
         b',"trace":{',
         *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(_TRACE.items())),
         b'},"rank_fusion":',
@@ -62,7 +62,7 @@ def lineage_pieces(table: pa.Table) -> list[Pieces]:
     if versions[0] == _RANK_FUSION:
         for place, name in enumerate(_RANKS):
             key = b'%b"%b":' % (b"," if place else b"{", name.encode())
-            pieces.append(whole_numbers(key, columns[name].take(reference.indices).to_pylist()))
+            pieces.append(counts(key, columns[name].fill_null(-1).to_numpy()[rows].astype(np.int64)))
         pieces += [floats(name, shown) for name, shown in _FACTORS.items()]
         pieces.append(b"}")
     else:
@@ -83,7 +83,7 @@ def _steps(lists: pa.Array) -> Pieces:
                 for pieces in (
                     strings(b"", [member(Adjustment, code) for code in get("kind").to_numpy().tolist()]),
                     numbers(b"", get("coefficient").to_numpy()),
-                    strings(b"", get("source_node_id").to_pylist()),
+                    ids(b"", get("source_node_id").to_pylist()),
                     numbers(b"", get("neural_score").to_numpy(zero_copy_only=False)),
                 )
             ),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-__all__ = ["Pieces", "flags", "interleave", "numbers", "strings", "whole_numbers"]
+__all__ = ["Pieces", "counts", "flags", "ids", "interleave", "numbers", "strings"]
 
 Pieces = bytes | list[bytes]
 """A piece for every row, or the one of all rows."""
@@ -36,8 +36,14 @@ def numbers(key: bytes, values: npt.NDArray[Any]) -> Pieces:
     return _keyed(key, orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY))
 
 
-def whole_numbers(key: bytes, values: list[int | None]) -> Pieces:
-    """Return each integer or ``null`` as JSON after ``key``."""
+def counts(key: bytes, values: npt.NDArray[Any] | list[int]) -> Pieces:
+    """Return each count as JSON after ``key``; -1, which counts nothing, as ``null``."""
+    encoded = orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
+    return _keyed(key, encoded.replace(b"-1", b"null"))
+
+
+def ids(key: bytes, values: list[str | None]) -> Pieces:
+    """Return each id or ``null`` as JSON after ``key``; ids are UUIDs, so no comma stands in one."""
     return _keyed(key, orjson.dumps(values))
 
 

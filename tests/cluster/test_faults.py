@@ -51,6 +51,26 @@ def test_actors_killed_under_load(ray_here: None, store: Path, rounds: int) -> N
         print(f"{len(load.acknowledged)} stored, {load.answered} answered, {len(load.refused)} to be retried")
 
 
+def test_a_compiled_graph_is_rebuilt_when_an_actor_of_it_dies(ray_here: None, store: Path) -> None:
+    with Memory.open(store, executor="compiled", settings={"cluster": {"compiled_idle_s": 600}}) as memory:
+        handles, graphs = memory._store.handles, memory._retriever._executor
+        with under_load(memory, writers=1) as load:
+            for kind in ("vector", "embedder"):
+                _until_graphs_answer(graphs)
+                kill(handles.embedder(0) if kind == "embedder" else handles.get(kind, 0))
+                load.progress()
+            _until_graphs_answer(graphs)
+        assert load.wrong == []
+        assert load.missing() == []
+
+
+def _until_graphs_answer(graphs: Any) -> None:
+    answered, deadline = graphs.executions, time.monotonic() + _BACK_S
+    while graphs.executions == answered:
+        assert time.monotonic() < deadline, "no compiled graph answers"
+        time.sleep(0.05)
+
+
 def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
     import ray
 

@@ -1,8 +1,11 @@
 """Scopes bound the answer; the best of what lies outside is hinted at and never packed."""
 
+import math
+from datetime import timedelta
+
 import pytest
 
-from tests.memory.tools import OWNER
+from tests.memory.tools import OWNER, START
 
 
 @pytest.fixture
@@ -61,6 +64,16 @@ def test_hints_are_weighed_by_the_configured_epistemic_weights(opened, weights, 
     hints = memory.retrieve("cat", owner=OWNER, scope="personal").cross_scope_hints
     assert hints[0].content == first
     assert len(hints) == 2
+
+
+def test_hints_and_results_are_dated_by_the_clock_of_the_request(memory):
+    memory.store("cat", owner=OWNER)
+    memory.store("cat again", owner=OWNER, scope="project")
+    later = START + timedelta(days=50)
+    answer = memory.retrieve("cat", owner=OWNER, scope="personal", reference_time=later, weights={"fusion": "weighted"})
+    (result,), (hint,) = answer.results, answer.cross_scope_hints
+    assert result.lineage.trace.recency_factor == pytest.approx(math.exp(-0.02 * 50), abs=1e-4)
+    assert hint.lineage.trace.recency_factor == pytest.approx(math.exp(-0.02 * 50), abs=1e-4)
 
 
 def test_hints_do_not_change_the_results(scoped):

@@ -26,10 +26,8 @@ pytestmark = pytest.mark.slow
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
 MISSING = [name for name, found in (("openssh-server", SSHD), ("rsync", shutil.which("rsync"))) if found is None]
 
-PROXY = """#!/bin/bash
-exec 3<>/dev/tcp/127.0.0.1/{port}
-cat <&3 & cat >&3
-"""
+HEAD, WORKER = "127.0.0.3", "127.0.0.2"
+"""Two machines that are this one; ssh uses port 22 of each, as the launcher knows no other."""
 
 ASK = """
 import json, sys, time, ray
@@ -91,14 +89,10 @@ def machine():
     home.mkdir()
     for name in ("host", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    port = free_port()
     (folder / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
+        f"Port 22\nListenAddress {HEAD}\nListenAddress {WORKER}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
         f"StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nPidFile none\nSetEnv HOME={home}\n"
     )
-    proxy = folder / "proxy"
-    proxy.write_text(PROXY.format(port=port))
-    proxy.chmod(0o755)
     Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it
     server = subprocess.Popen([SSHD, "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"])
     yield folder
@@ -110,24 +104,21 @@ def machine():
 
 def on_this_machine(given, folder, port):
     """The cluster file with this machine's addresses, an installed environment and ports nobody else has."""
-    import ray
-
-    head = ray.util.get_node_ip_address()
     given["cluster_name"] = f"prme-ray-test-{port}"
-    given["provider"] = {"type": "local", "head_ip": head, "worker_ips": ["127.0.0.2"]}
-    user = psutil.Process().username()
-    key = {"ssh_private_key": str(folder / "key"), "ssh_proxy_command": str(folder / "proxy")}
-    given["auth"] = {"ssh_user": user, **key}
+    given["provider"] = {"type": "local", "head_ip": HEAD, "worker_ips": [WORKER]}
+    given["auth"] = {"ssh_user": psutil.Process().username(), "ssh_private_key": str(folder / "key")}
     given["file_mounts"] = {}
     secret = f"mkdir -p ~/prme-ray && echo RAY_AUTH_TOKEN={'a' * 32} > ~/prme-ray/prme-ray.env"
     given["setup_commands"] = [f"ln -sfn {sys.prefix} ~/env", secret]
     few = f" --num-cpus=1 --object-store-memory=100000000 --dashboard-agent-listen-port={free_port()}"
     alone = f" --include-dashboard=false --temp-dir={folder}/ray --ray-client-server-port={free_port()}"
-    for kind, more in (("head", few + alone), ("worker", few + " --node-ip-address=127.0.0.2")):
+    for kind, ip, more in (("head", HEAD, few + alone), ("worker", WORKER, few)):
         commands = given[f"{kind}_start_ray_commands"]
         assert len(commands) == 1 and "6379" in commands[0]
-        given[f"{kind}_start_ray_commands"] = [commands[0].replace("6379", str(port)).rstrip() + more]
-    return given, f"{head}:{port}"
+        given[f"{kind}_start_ray_commands"] = [
+            commands[0].replace("6379", str(port)).rstrip() + more + f" --node-ip-address={ip}"
+        ]
+    return given, f"{HEAD}:{port}"
 
 
 def test_ray_up_starts_head_and_worker_that_run_our_code(machine):

@@ -36,6 +36,21 @@ def test_count_and_list_questions_look_wider_up_to_a_limit(query, packing, limit
     assert planned(query, **packing) == limits
 
 
+@pytest.mark.parametrize(("languages", "found"), [(["fr"], [datetime(2023, 5, 6, tzinfo=UTC)]), (["de"], [])])
+def test_dates_are_read_in_the_configured_languages(languages, found):
+    settings = Settings(temporal_languages=languages)
+    request = make_request(
+        "le chat du 6 mai 2023",
+        request_id="r",
+        tenant="t",
+        owner="o",
+        now=datetime(2026, 5, 4, tzinfo=UTC),
+        settings=settings,
+    )
+    resolved = [signal.resolved for signal in analyze(request, settings).temporal_signals]
+    assert [value for value in resolved if value == datetime(2023, 5, 6, tzinfo=UTC)] == found
+
+
 @pytest.fixture
 def scanned(tmp_path):
     """Return the texts that a question finds where the text search itself is cut at one hit."""
@@ -53,8 +68,8 @@ def scanned(tmp_path):
 
 
 def test_the_first_three_names_are_looked_up_by_themselves(scanned):
-    names = ["Anna", "Bert", "Carl", "Dora"]
-    answer = scanned("did Anna, Bert, Carl, Dora call?", [f"note about {name}" for name in names])
+    names = ["Anna", "Bert", "Carl", "Dora", "Emil"]
+    answer = scanned("did Anna, Bert, Carl, Dora, Emil call?", [f"note about {name}" for name in names])
     found = {candidate.content for candidate in answer.results}
     assert found >= {f"note about {name}" for name in names[:3]}
     assert len(found - {f"note about {name}" for name in names[:3]}) <= 1
