@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import ray
 from ray.dag import InputNode, MultiOutputNode
+from ray.exceptions import RayTaskError
 
 from actors.handles import Handles
 from prme_ray.executors.engine import Outcome, Run, Work, run_flow
@@ -76,10 +77,7 @@ class _InGraph:
             raise _GraphFailed from error
 
         def wait() -> Outcome:
-            try:
-                vector, *answers = ray.get(under_way, timeout=self._timeout_s)
-            except Exception as error:
-                raise _GraphFailed from error
+            vector, *answers = self._read(under_way)
             values: dict[str, Any] = {"embedding": np.frombuffer(vector, np.float32) if vector else None}
             failures: dict[str, str] = {}
             seconds: dict[str, float] = {}
@@ -91,6 +89,21 @@ class _InGraph:
             return Outcome(values, failures, seconds)
 
         return wait
+
+    def _read(self, under_way: list[Any]) -> list[bytes]:
+        """Return all results; all are read even if one is an error, or the next question would wait for them."""
+        results: list[bytes] = []
+        raised: RayTaskError | None = None
+        for one in under_way:
+            try:
+                results.append(ray.get(one, timeout=self._timeout_s))
+            except RayTaskError as error:
+                raised = raised or error
+            except Exception as error:
+                raise _GraphFailed from error
+        if raised is not None:
+            raise _GraphFailed from raised
+        return results
 
 
 class CompiledExecutor:
@@ -125,10 +138,11 @@ class CompiledExecutor:
                 run = run_flow(Work("", dict(given), dict.fromkeys(Place, view) | dict(resources), disabled, away))
                 self.executions += 1
             except _GraphFailed as error:
-                # An actor died, or a step raised: calls wait for the actor's return, and tell which step.
-                _LOG.warning("a compiled graph failed (%s); it is rebuilt", type(error.__cause__).__name__)
-                self._handles.recoveries += 1
-                _take_down(graph)
+                # Calls wait for the return of an actor that died, and tell which step raised.
+                if not isinstance(error.__cause__, RayTaskError):
+                    _LOG.warning("a compiled graph failed (%s); it is rebuilt", type(error.__cause__).__name__)
+                    self._handles.recoveries += 1
+                    _take_down(graph)
             else:
                 return run
             finally:

@@ -79,3 +79,18 @@ def test_a_knowledge_cutoff_hides_what_came_later_and_says_so(memory):
     assert answer.bundle.coverage_notice
     assert answer.bundle.context.startswith(answer.bundle.coverage_notice)
     assert memory.retrieve("cat", owner=OWNER).metadata.historical_coverage is None
+
+
+def test_an_edge_that_had_ended_by_the_bound_leads_nowhere(opened):
+    memory = opened(settings={"disabled_channels": ["VECTOR", "LEXICAL"], "link_entities": False})
+    anna = memory.store_node("Anna", owner=OWNER, node_type="entity").node_id
+    fact = memory.store_node("works as a baker", owner=OWNER, node_type="preference").node_id
+    memory.store_edge(
+        anna, fact, "has_fact", owner=OWNER, valid_from="2020-01-01T00:00:00Z", valid_to="2026-01-01T00:00:00Z"
+    )
+
+    def ask(**bounds):
+        return memory.retrieve("what does Anna do", owner=OWNER, **bounds).results.ids
+
+    assert ask() == ask(time_from="2025-12-31T00:00:00Z") == ask(time_to="2025-12-31T00:00:00Z") == [fact]
+    assert ask(time_from="2026-01-01T00:00:00Z") == []
