@@ -41,6 +41,8 @@ _CHANNELS = tuple(fragment(place) for place in CHANNEL_PLACES)
 _WHOLE = Fragment(Place.EMBEDDER, (*_EMBED, *(step for one in _CHANNELS for step in one.steps)), ("plan",))
 _WAITING = 2
 """Answers under way in one graph: a question waits for its own before the next one enters."""
+_RESTS_S = 1.0
+"""Seconds without a question after which a graph may make room for another group's."""
 
 
 class _GraphFailed(Exception):
@@ -119,6 +121,7 @@ class CompiledExecutor:
         self._plain = away
         self._by_calls = RayExecutor(away)
         self._idle_s = handles.deployment.cluster.compiled_idle_s
+        self._most = handles.deployment.cluster.compiled_graphs
         self._graphs: dict[int, _Graph] = {}
         self._closing = threading.Event()
         self.executions = 0
@@ -167,9 +170,26 @@ class CompiledExecutor:
             return None
         if graph.compiled is not None and not self._closing.is_set():
             return graph
+        if not self._has_room():
+            graph.lock.release()
+            return None
         # The builder frees the lock.
         threading.Thread(target=self._build, args=(graph, group), name="prme-ray-compile", daemon=True).start()
         return None
+
+    def _has_room(self) -> bool:
+        """Return whether another graph may be built; the one unused for longest makes room if it rests."""
+        built = [one for one in list(self._graphs.values()) if one.compiled is not None]
+        if len(built) < self._most:
+            return True
+        oldest = min(built, key=lambda one: one.used)
+        if time.monotonic() - oldest.used < _RESTS_S or not oldest.lock.acquire(blocking=False):
+            return False
+        try:
+            _take_down(oldest)
+        finally:
+            oldest.lock.release()
+        return True
 
     def _build(self, graph: _Graph, group: int) -> None:
         try:

@@ -135,7 +135,7 @@ class WriteFailed(TransientError):
     """
 
     code = "WRITE_FAILED"
-    template = "the write was not acknowledged ({detail}); durable in the log: {durable}"
+    template = "the write was not acknowledged ({detail}); durable in the log, as far as is known: {durable}"
 
 
 class ProjectionFailed(TransientError):

@@ -44,21 +44,18 @@ def test_every_executor_gives_the_bytes_of_inline(
         _warm(memory, graphs)
         before = graphs.executions
         assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
-        # Blank questions and unknown owners have nothing to ask a graph; almost all others went through one.
-        assert graphs.executions - before > QUESTIONS // 2
+        # Two groups at a time have a graph; unknown owners have nothing to ask one.
+        assert graphs.executions - before >= QUESTIONS // (2 if groups <= 2 else 4)
 
 
 def _warm(memory: Memory, graphs: Any) -> None:
-    """Ask until every owner's group has its graph."""
+    """Ask until as many groups have a graph as may."""
     deadline = time.monotonic() + _COMPILE_S
-    owners = set(OWNERS)
-    while owners:
+    most = min(2, memory._store.handles.layout.groups)
+    while sum(graph.compiled is not None for graph in graphs._graphs.values()) < most:
         assert time.monotonic() < deadline, "a compiled graph was never built"
-        for owner in sorted(owners):
-            answered = graphs.executions
+        for owner in OWNERS:
             memory.retrieve("Oscar", owner=owner, reference_time=NOW)
-            if graphs.executions > answered:
-                owners.discard(owner)
 
 
 def test_graphs_are_taken_down_when_idle(ray_here: None, store: Path) -> None:

@@ -27,6 +27,7 @@ NOT_IN_FINGERPRINT = {
     "storage.compact_after_fragments",
     "storage.group_commit_rows",
     "storage.write_queue",
+    *(knob.dotted for knob in knobs() if knob.dotted.startswith("cluster.")),
     "storage.write_timeout_s",
 }
 # Stated in receipts for readers of other versions; no formula has a term for them.
@@ -43,9 +44,12 @@ CHANGED = {
     "scoring.node_type_boost": {},
     "encoder.model_sha256": "0" * 64,
     "storage.database_url": "postgresql://user@host/database",
+    "cluster.group_resources": {"0": {"memory_node": 0.1}},
+    "cluster.stages": {"packed": "task"},
 }
 # What has to stand beside a change for it to be allowed or to have an effect.
 BESIDE = {
+    "cluster.embedders_min": {"cluster": {"embedders_max": 4}},
     "scoring.recency_time": {"scoring": {"fusion": "weighted"}},
     **{f"scoring.w_{name}": {"scoring": {"w_confidence": 0.10}} for name in ("semantic", "lexical", "graph")},
     **{f"scoring.w_{name}": {"scoring": {"w_confidence": 0.10}} for name in ("recency", "salience")},

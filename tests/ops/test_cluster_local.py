@@ -90,7 +90,8 @@ def machine():
     for name in ("host", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (folder / "sshd_config").write_text(
-        f"Port 22\nListenAddress {HEAD}\nListenAddress {WORKER}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
+        f"Port 22\nListenAddress {HEAD}\nListenAddress {WORKER}\n"
+        f"HostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
         f"StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nPidFile none\nSetEnv HOME={home}\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it

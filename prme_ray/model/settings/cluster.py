@@ -43,6 +43,8 @@ class ClusterSettings(SettingsModel):
     """Longest wait for an actor's answer, its restart included."""
     start_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 180.0
     """Longest wait for all actors to start, and for a change of layout."""
+    compiled_graphs: Annotated[int, Field(ge=1, le=1024)] = 2
+    """Most compiled graphs of a coordinator at once, one a group; questions of other groups go by calls."""
     compiled_idle_s: Annotated[float, Field(gt=0, le=86400)] = 5.0
     """Seconds without questions after which compiled graphs are taken down: their actors poll."""
 
