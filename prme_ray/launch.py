@@ -8,8 +8,9 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from prme_ray.http.access import Access, check_bind
 from prme_ray.ingress import ingress_environment
@@ -18,7 +19,7 @@ __all__ = ["local_service", "serve_until_stopped"]
 
 
 @contextlib.contextmanager
-def local_service(arguments: dict[str, object], *, host: str, port: int) -> Iterator[str]:
+def local_service(arguments: Mapping[str, Any], *, host: str, port: int) -> Iterator[str]:
     """Start the service in a Ray of its own, give its address, and stop all of it at the end.
 
     Args:
@@ -75,7 +76,7 @@ def _own_ports(port: int) -> dict[str, str]:
     }
 
 
-def serve_until_stopped(arguments: dict[str, object], *, host: str, port: int) -> None:
+def serve_until_stopped(arguments: Mapping[str, Any], *, host: str, port: int) -> None:
     """Run the service until SIGINT or SIGTERM; errors as :func:`local_service`."""
     stopped = threading.Event()
     with local_service(arguments, host=host, port=port) as address:

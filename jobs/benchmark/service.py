@@ -49,7 +49,7 @@ def run_service(
     with _free_port() as port:
         pass
     given = settings.model_dump(mode="json", exclude_defaults=True)
-    arguments: dict[str, object] = {"path": str(folder / "served"), "settings": given}
+    arguments = {"path": str(folder / "served"), "settings": given}
     with (
         local_service(arguments, host="127.0.0.1", port=port) as address,
         Memory.open(folder / "inline", settings=settings) as inline,
