@@ -100,14 +100,14 @@ class DirectoryActor:
         name = f"{self._name}/coordinator"
         deployment = self._deployment
         if deployment is not None:
-            actor = _remote(
+            # Not waited for: its memory asks this directory for the layout first.
+            _remote(
                 CoordinatorActor,
                 name,
                 None,
                 max_concurrency=_CHANNEL_THREADS,
                 max_pending_calls=deployment.cluster.queue,
             ).remote(deployment.memory, deployment.encode)
-            ray.get(actor.ready.remote())
         return name
 
     def end(self) -> None:

@@ -50,7 +50,9 @@ def connect(address: str, *, store: str | None) -> ConnectedMemory:
         raise NotFound(kind="store", id=f"{store or 'unnamed'} (this cluster serves: {told})")
     directory = directory_of(store)
     name = result_of(directory.coordinator.remote(), "directory", _ANSWER_S)
-    return ConnectedMemory(store, ray.get_actor(name, NAMESPACE))
+    coordinator = ray.get_actor(name, NAMESPACE)
+    result_of(coordinator.ready.remote(), "coordinator", _ANSWER_S)
+    return ConnectedMemory(store, coordinator)
 
 
 def _served() -> list[str]:

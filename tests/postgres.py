@@ -42,7 +42,8 @@ class Server:
         return f"postgresql://{user}@/{database}?host={quote(str(self.folder))}"
 
     def start(self) -> None:
-        settings = ["listen_addresses=", "max_connections=60", "shared_buffers=32MB", "recovery_init_sync_method=syncfs"]
+        settings = ["listen_addresses=", "max_connections=60", "shared_buffers=32MB"]
+        settings += ["recovery_init_sync_method=syncfs"]
         options = " ".join([f"-k {self.folder}", *(f"-c {setting}" for setting in settings)])
         self._run("pg_ctl", "-D", str(self.data), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
 
