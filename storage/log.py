@@ -45,6 +45,10 @@ class Log(Protocol):
         """Return a new epoch, larger than every earlier one, and fence earlier writers."""
         ...
 
+    def current_epoch(self) -> int:
+        """Return the newest writer's epoch, 0 before the first. Very cheap, and locks nothing."""
+        ...
+
     def append(
         self,
         admissions: Sequence[Admission],

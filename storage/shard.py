@@ -21,6 +21,7 @@ from storage.parts import ALL_PARTS, Part
 from storage.projector import Projector
 from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
 from storage.residents import Residents
+from storage.table_place import TablePlace
 from storage.tables import EdgeTable, NodeTable
 from storage.view import OwnerView
 
@@ -45,6 +46,7 @@ class Shard:
 
     Args:
         path: Folder of the shard; created when missing and ``writable``.
+        tables: Where its node and its edge table are.
         number: Shard number.
         log: Its log, opened for writing where ``writable``; closed with the shard.
         settings: Storage settings.
@@ -59,6 +61,7 @@ class Shard:
         self,
         path: Path,
         *,
+        tables: TablePlace,
         number: int,
         log: Log,
         settings: StorageSettings,
@@ -84,8 +87,8 @@ class Shard:
         self._generation = generations[-1].generation if generations else None
         # Of the stored vectors: with another encoder the store can still be read, without its vectors.
         self._dimension = generations[-1].dimension if generations else encoder.dimension
-        self.nodes = NodeTable.open(path / "nodes", dimension=self._dimension, read_only=not writable)
-        self.edges = EdgeTable.open(path / "edges", read_only=not writable)
+        self.nodes = NodeTable.open(tables.below("nodes"), dimension=self._dimension, read_only=not writable)
+        self.edges = EdgeTable.open(tables.below("edges"), read_only=not writable)
         self._clock = clock
         self._writing_generation: int | None = None
         self._epoch = 0
@@ -96,17 +99,18 @@ class Shard:
 
     def _start_writing(self) -> None:
         settings = self._settings
+        self._epoch = self.log.begin_epoch()
         self.projector = Projector(
             self.log,
             self.nodes,
             self.edges,
+            epoch=self._epoch,
             batch_rows=settings.projection_batch_rows,
             idle_s=settings.projection_idle_s,
             compact_after_fragments=settings.compact_after_fragments,
             generation=self._generation or 1,
             clock=self._clock,
         )
-        self._epoch = self.log.begin_epoch()
         self.projector.catch_up()
         self._committer = GroupCommit(
             self.log,

@@ -164,6 +164,10 @@ class SqlLog(Log):
 
     # --- reading ---------------------------------------------------------------------------------
 
+    def current_epoch(self) -> int:
+        """Return the newest writer's epoch, 0 before the first."""
+        return int(self._fetch(sql.SEEN_EPOCH)[0][0])
+
     def generations(self) -> list[Generation]:
         """Return every registered generation, oldest first."""
         with self._reading() as connection:

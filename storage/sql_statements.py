@@ -29,6 +29,7 @@ __all__ = [
     "OWNERS",
     "OWNER_NO",
     "RECORD",
+    "SEEN_EPOCH",
     "SET_EPOCH",
     "count_kinds",
     "count_vectors",
@@ -48,6 +49,7 @@ ADD_VECTORS = insert(vectors)
 
 # Locks the row where a database has row locks, so that an old writer cannot slip in behind a new epoch.
 CURRENT_EPOCH = select(meta.c.value).where(meta.c.key == EPOCH).with_for_update()
+SEEN_EPOCH = select(meta.c.value).where(meta.c.key == EPOCH)  # without its lock
 SET_EPOCH = update(meta).where(meta.c.key == EPOCH).values(value=bindparam("epoch"))
 
 LAST_SEQ = select(func.coalesce(func.max(entries.c.seq), 0))

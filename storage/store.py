@@ -17,6 +17,7 @@ from storage.parts import ALL_PARTS, Part
 from storage.records import EntryKind, LogRow, Operation, OwnerKey
 from storage.residents import Residents
 from storage.shard import EncoderIdentity, Shard
+from storage.table_place import TablePlace
 from storage.view import OwnerView
 
 __all__ = ["Store"]
@@ -98,6 +99,7 @@ class Store:
                     return None
                 self._shards[number] = Shard(
                     self.catalog.shard_path(number),
+                    tables=self._tables_of(number),
                     number=number,
                     log=log,
                     settings=self._settings,
@@ -108,6 +110,11 @@ class Store:
                     parts=self.parts,
                 )
             return self._shards[number]
+
+    def _tables_of(self, number: int) -> TablePlace:
+        if self._settings.tables_uri is None:
+            return TablePlace.of(self.catalog.shard_path(number))
+        return TablePlace.of(self._settings.tables_uri).below(self.catalog.store_id, f"{number:03d}")
 
     def _log(self, number: int) -> Log | None:
         if not self.read_only:

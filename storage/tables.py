@@ -21,8 +21,10 @@ from prme_ray.model.errors import InvalidRequest, StoreCorrupt
 from prme_ray.model.nodes import Edge, Node, node_rows
 from prme_ray.model.tables import NODE, channel, no_hits
 from prme_ray.model.times import micros
-from storage.lance import Projection, bounds, owned
+from storage.lance import Projection
 from storage.records import EntryKind, LogRow
+from storage.table_place import TablePlace
+from storage.table_rows import bounds, distinct, owned
 from storage.vectors import Vectors
 
 __all__ = ["EDGE", "EdgeTable", "NodeTable", "node_schema"]
@@ -66,11 +68,11 @@ class NodeTable(Projection):
     kind: ClassVar[EntryKind] = EntryKind.NODE
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, dimension: int, read_only: bool = False) -> Self:
-        """Open the table in folder ``path``, creating it unless ``read_only``.
+    def open(cls, place: str | os.PathLike[str] | TablePlace, *, dimension: int, read_only: bool = False) -> Self:
+        """Open the table at ``place``, creating it unless ``read_only``.
 
         Args:
-            path: Folder of the table, not used for anything else.
+            place: Folder or URI of the table, not used for anything else.
             dimension: Length of the vectors of the encoder generation this table holds.
             read_only: For a process that does not write: every read sees the newest version. Without
                 a table yet, everything is empty.
@@ -78,7 +80,7 @@ class NodeTable(Projection):
         Raises:
             StoreCorrupt: the files cannot be read, or hold vectors of another length.
         """
-        return cls(path, node_schema(dimension), read_only=read_only)
+        return cls(place, node_schema(dimension), read_only=read_only)
 
     @classmethod
     def batch(cls, rows: Sequence[LogRow], schema: pa.Schema) -> pa.Table:  # noqa: D102
@@ -115,6 +117,7 @@ class NodeTable(Projection):
 
         Raises:
             InvalidRequest: the vector has another shape or is not finite.
+            StoreBusy: the table no longer reaches ``upto``: it was deleted and is being rebuilt.
         """
         dimension = self.schema.field("vector").type.list_size
         query = np.ascontiguousarray(vector, dtype=np.float32)
@@ -126,10 +129,12 @@ class NodeTable(Projection):
         wanted = k + 64
         while True:
             found = self._read(partial(_nearest, query=query, where=where, limit=wanted), None)
+            self._check_reaches(upto)
             if found is None or not found.num_rows:
                 return no_hits()
+            given, found = found.num_rows, distinct(found)
             distances = np.sort(found["_distance"].to_numpy())
-            if len(distances) < wanted or distances[-1] > distances[k - 1] + _ROUNDING:
+            if given < wanted or (len(distances) >= k and distances[-1] > distances[k - 1] + _ROUNDING):
                 break
             wanted *= 2  # the cut falls inside a tie
         flat = found["vector"].combine_chunks().flatten().to_numpy()
@@ -146,9 +151,9 @@ class EdgeTable(Projection):
     kind: ClassVar[EntryKind] = EntryKind.EDGE
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, read_only: bool = False) -> Self:
-        """Open the table in folder ``path``; see :meth:`NodeTable.open`."""
-        return cls(path, EDGE, read_only=read_only)
+    def open(cls, place: str | os.PathLike[str] | TablePlace, *, read_only: bool = False) -> Self:
+        """Open the table at ``place``; see :meth:`NodeTable.open`."""
+        return cls(place, EDGE, read_only=read_only)
 
     @classmethod
     def batch(cls, rows: Sequence[LogRow], schema: pa.Schema) -> pa.Table:  # noqa: D102
@@ -173,7 +178,7 @@ class EdgeTable(Projection):
 def _nearest(table: Any, query: npt.NDArray[np.float32], where: str, limit: int) -> pa.Table:
     search = table.search(query, vector_column_name="vector", query_type="vector").distance_type("dot")
     narrowed = search.bypass_vector_index().where(where, prefilter=True)
-    return narrowed.select(["node_id", "vector", "_distance"]).limit(limit).to_arrow()
+    return narrowed.select(["seq", "node_id", "vector", "_distance"]).limit(limit).to_arrow()
 
 
 def _parsed(kind: Any, row: LogRow) -> Any:

@@ -7,6 +7,7 @@ run `ray stop`, which ends every Ray process of the machine.
 
 import json
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -94,12 +95,18 @@ def machine():
         f"HostKey {folder}/host\nAuthorizedKeysFile {folder}/key.pub\n"
         f"StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nPidFile none\nSetEnv HOME={home}\n"
     )
+    # The head reaches the worker with its copy of the key, and ssh looks for `~` in the user database, not in HOME.
+    copy = Path(pwd.getpwuid(os.getuid()).pw_dir) / "ray_bootstrap_key.pem"
+    if copy.exists():
+        pytest.skip(f"{copy} belongs to a cluster that was started here")
+    copy.symlink_to(folder / "key")
     Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it
     server = subprocess.Popen([SSHD, "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"])
     yield folder
     end(home)
     server.terminate()
     server.wait()
+    copy.unlink()
     shutil.rmtree(folder)
 
 

@@ -71,6 +71,11 @@ class ListedLog:
 
     def __init__(self, rows: list[LogRow] | None = None) -> None:
         self.rows = list(rows or [])
+        self.epoch = 0
+        self.path = "a list"
+
+    def current_epoch(self) -> int:
+        return self.epoch
 
     def last_seq(self) -> int:
         return self.rows[-1].seq if self.rows else 0

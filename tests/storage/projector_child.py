@@ -13,7 +13,7 @@ if __name__ == "__main__":
     edges = EdgeTable.open(folder / "edges")
     log = ListedLog(stored(stores))
     whole = log.rows
-    projector = Projector(log, nodes, edges, generation=1, batch_rows=7, compact_after_fragments=3)
+    projector = Projector(log, nodes, edges, epoch=0, generation=1, batch_rows=7, compact_after_fragments=3)
     for end in range(projector.position + 5, len(whole), 5):
         log.rows = whole[:end]
         projector.flush()

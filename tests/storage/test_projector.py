@@ -31,7 +31,7 @@ def shard(tmp_path):
 
     def make(log, **settings):
         settings = {"batch_rows": 30, "idle_s": 60.0, "clock": lambda: NOON} | settings
-        made.append(Projector(log, *tables(tmp_path), generation=1, **settings))
+        made.append(Projector(log, *tables(tmp_path), epoch=0, generation=1, **settings))
         return made[-1]
 
     yield make
@@ -103,7 +103,7 @@ class TestFlushAndClose:
 
     def test_close_leaves_nothing_waiting_and_few_files(self, tmp_path):
         log = ListedLog()
-        projector = Projector(log, *tables(tmp_path), generation=1, batch_rows=6, compact_after_fragments=16)
+        projector = Projector(log, *tables(tmp_path), epoch=0, generation=1, batch_rows=6, compact_after_fragments=16)
         commit(log, projector, stored(20))
         projector.close()
         assert (projector.position, rows_of(projector)) == (60, (20, 20))
@@ -222,7 +222,7 @@ class TestKill:
                 expected = [row.seq for row in stored(stores) if row.kind == kind and row.seq <= table.position]
                 held = sorted(seq for owner in (1, 2, 3) for seq in table.load(owner)["seq"].to_pylist())
                 assert held == expected
-        projector = Projector(ListedLog(stored(stores)), *tables(tmp_path), generation=1)
+        projector = Projector(ListedLog(stored(stores)), *tables(tmp_path), epoch=0, generation=1)
         projector.close()
         assert rows_of(projector) == (stores, stores)
         assert projector.state()["tables"]["nodes"]["files"] < 20
@@ -233,7 +233,7 @@ class TestWithTheRealLog:
         log = sqlite_log(tmp_path / "log.sqlite")
         epoch = log.begin_epoch()
         generation = log.register_generation("identity", "model", DIMENSION, created_at=0, epoch=epoch)
-        projector = Projector(log, *tables(tmp_path), generation=generation, batch_rows=64, idle_s=0.02)
+        projector = Projector(log, *tables(tmp_path), epoch=epoch, generation=generation, batch_rows=64, idle_s=0.02)
         given = stored(200)
         for number in range(0, 600, 3):
             entries = tuple(Entry(row.kind, row.subject, row.payload, row.vector) for row in given[number : number + 3])
@@ -256,7 +256,7 @@ class TestWithTheRealLog:
         projector.close()
         log.close()
         reopened = sqlite_log(tmp_path / "log.sqlite")
-        again = Projector(reopened, *tables(tmp_path), generation=generation)
+        again = Projector(reopened, *tables(tmp_path), epoch=epoch, generation=generation)
         again.catch_up()
         assert again.state()["lag"] == 0
         again.close()

@@ -38,8 +38,8 @@ def edges(tmp_path):
 
 def reopen(table):
     if isinstance(table, NodeTable):
-        return NodeTable.open(table.path, dimension=table.schema.field("vector").type.list_size)
-    return EdgeTable.open(table.path)
+        return NodeTable.open(table.place, dimension=table.schema.field("vector").type.list_size)
+    return EdgeTable.open(table.place)
 
 
 def axis(number: int) -> bytes:
@@ -105,7 +105,7 @@ class TestPosition:
     @pytest.mark.parametrize("text", [None, "", '{"seq": 3', "[]", '{"seq": null, "rows": 1}'])
     def test_lost_or_torn_position_file_falls_back_to_the_rows(self, nodes, text):
         nodes.append([node(1), event(2), event(3)])
-        file = nodes.path / "position.json"
+        file = nodes.place.folder / "position.json"
         assert file.exists()
         if text is None:
             file.unlink()
@@ -117,7 +117,7 @@ class TestPosition:
 
     def test_position_file_is_not_believed_by_a_table_that_lost_rows(self, nodes):
         nodes.append([node(1), event(2)])
-        (nodes.path / "position.json").write_text(json.dumps({"seq": 9, "rows": 2}))
+        (nodes.place.folder / "position.json").write_text(json.dumps({"seq": 9, "rows": 2}))
         assert reopen(nodes).position == 1
 
     @pytest.mark.parametrize("committed", [False, True])
@@ -219,7 +219,7 @@ class TestCompaction:
 
     def test_removes_what_a_killed_writer_left(self, nodes):
         nodes.append([node(1)])
-        debris = nodes.path / "rows.lance" / "data" / "half.lance"
+        debris = nodes.place.folder / "rows.lance" / "data" / "half.lance"
         debris.write_bytes(b"half a file")
         reopen(nodes).compact()
         assert not debris.exists()
@@ -228,7 +228,7 @@ class TestCompaction:
     @pytest.mark.parametrize("own_handle", [True, False])
     def test_readers_go_on_while_versions_disappear(self, nodes, own_handle):
         nodes.append([node(1)])
-        reader = NodeTable.open(nodes.path, dimension=DIMENSION, read_only=True) if own_handle else nodes
+        reader = NodeTable.open(nodes.place, dimension=DIMENSION, read_only=True) if own_handle else nodes
         done, seen, troubles = threading.Event(), [], []
 
         def read():
@@ -267,7 +267,7 @@ class TestOpening:
         assert (reader.position, reader.count()) == (1, 1)
 
     def test_reader_does_not_write(self, nodes):
-        reader = NodeTable.open(nodes.path, dimension=DIMENSION, read_only=True)
+        reader = NodeTable.open(nodes.place, dimension=DIMENSION, read_only=True)
         with pytest.raises(ReadOnlyStore):
             reader.append([node(1)])
         with pytest.raises(ReadOnlyStore):
@@ -280,14 +280,14 @@ class TestOpening:
         assert NodeTable.open(tmp_path / "nodes", dimension=DIMENSION).append([node(1)]) == 1
 
     def test_vectors_of_another_length_are_refused_unless_there_are_no_rows(self, nodes):
-        assert NodeTable.open(nodes.path, dimension=3).append([node(1, vector=unit([1, 2, 3]))]) == 1
+        assert NodeTable.open(nodes.place, dimension=3).append([node(1, vector=unit([1, 2, 3]))]) == 1
         with pytest.raises(StoreCorrupt, match=r"column vector holds .*\[3\] where .*\[8\]"):
-            NodeTable.open(nodes.path, dimension=DIMENSION)
+            NodeTable.open(nodes.place, dimension=DIMENSION)
 
     @pytest.mark.parametrize("pattern", ["data/*.lance", "_versions/*.manifest"])
     def test_damaged_files_are_reported_with_the_way_out(self, nodes, pattern):
         nodes.append([node(1)])
-        for file in Path(nodes.path / "rows.lance").glob(pattern):
+        for file in Path(nodes.place.folder / "rows.lance").glob(pattern):
             file.write_bytes(b"")
         with pytest.raises(StoreCorrupt, match="rebuilt from the log"):
             reopen(nodes).load(1)
