@@ -76,27 +76,36 @@ class Handles:
 
     def group_of(self, owner: OwnerKey) -> int:
         """Return the shard group of an owner."""
-        return self._shard_of(owner) % self._layout.groups
+        return self.group_of_shard(self._shard_of(owner))
 
-    def get(self, kind: str, number: int) -> Any:
+    def group_of_shard(self, shard: int) -> int:
+        """Return the group of a shard."""
+        return shard % self._layout.groups
+
+    def get(self, kind: str, number: Callable[[], int]) -> Any:
         """Return the handle of an actor.
+
+        Args:
+            kind: ``writer``, a channel's place or ``stage.<step>``.
+            number: Returns its group; asked again when the layout has changed.
 
         Raises:
             ServiceUnavailable: there is none, and the directory could not start one.
         """
-        name = self._layout.actor(kind, number)
+        try:
+            return self._find(self._layout.actor(kind, number()))
+        except ValueError:
+            self.renew()
+        name = self._layout.actor(kind, number())
+        try:
+            return self._find(name)
+        except ValueError as error:
+            raise ServiceUnavailable(what=f"actor {name}", detail="it has not started") from error
+
+    def _find(self, name: str) -> Any:
         found = self._known.get(name)
         if found is None:
-            try:
-                found = ray.get_actor(name, NAMESPACE)
-            except ValueError:
-                self.renew()
-                name = self._layout.actor(kind, number)
-                try:
-                    found = ray.get_actor(name, NAMESPACE)
-                except ValueError as error:
-                    raise ServiceUnavailable(what=f"actor {name}", detail="it has not started") from error
-            self._known[name] = found
+            found = self._known[name] = ray.get_actor(name, NAMESPACE)
         return found
 
     def renew(self) -> None:
@@ -132,9 +141,9 @@ class Handles:
             StoreBusy: too many calls wait for it.
             Exception: what the method raised.
         """
-        return self.answer(self.ask(kind, number(), method, *arguments), kind, number, method, *arguments)
+        return self.answer(self.ask(kind, number, method, *arguments), kind, number, method, *arguments)
 
-    def ask(self, kind: str, number: int, method: str, *arguments: Any) -> Any:
+    def ask(self, kind: str, number: Callable[[], int], method: str, *arguments: Any) -> Any:
         """Return a reference to an actor's answer.
 
         Raises:
@@ -144,7 +153,7 @@ class Handles:
         try:
             return getattr(actor, method).remote(*arguments)
         except PendingCallsLimitExceeded as error:
-            raise StoreBusy(what=f"actor {kind}/{number}", waited_s=0.0) from error
+            raise StoreBusy(what=f"actor {kind}/{number()}", waited_s=0.0) from error
 
     def answer(self, asked: Any, kind: str, number: Callable[[], int], method: str, *arguments: Any) -> Any:
         """Return what :meth:`ask` asked for; asks again where the actor was replaced meanwhile. As :meth:`call`."""
@@ -158,7 +167,7 @@ class Handles:
                 _LOG.warning("%s of %s did not answer (%s); asking again", method, kind, type(error).__name__)
                 time.sleep(_PAUSE_S)
                 self.renew()
-                asked = self.ask(kind, number(), method, *arguments)
+                asked = self.ask(kind, number, method, *arguments)
 
     def task(self, asked: bytes) -> Any:
         """Return what the deployment's ``stage`` makes of a packed step, in a Ray task.

@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -72,10 +73,8 @@ class RemoteShard:
         return appended
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        return self._handles.call("writer", self._group, method, *arguments)
-
-    def _group(self) -> int:
-        return self.number % self._handles.layout.groups
+        group = partial(self._handles.group_of_shard, self.number)
+        return self._handles.call("writer", group, method, *arguments)
 
 
 class RemoteStore:
@@ -159,17 +158,14 @@ class RemoteStore:
 
     def look(self, kind: str, at: Callable[[Store], Any]) -> list[Any]:
         """Return what a function finds in the store of every actor of a kind, by group."""
-        groups = range(self.handles.layout.groups)
+        groups = [_fixed(group) for group in range(self.handles.layout.groups)]
         asked = [self.handles.ask(kind, group, "look", at) for group in groups]
-        return [
-            self.handles.answer(one, kind, lambda group=group: group, "look", at)  # type: ignore[misc]
-            for group, one in zip(groups, asked, strict=True)
-        ]
+        return [self.handles.answer(one, kind, group, "look", at) for group, one in zip(groups, asked, strict=True)]
 
     def flush(self) -> None:
         """Write everything committed to the LanceDB tables now."""
         for group in range(self.handles.layout.groups):
-            self.handles.call("writer", lambda group=group: group, "flush")  # type: ignore[misc]
+            self.handles.call("writer", _fixed(group), "flush")
 
     def close(self) -> None:
         """Send what waits and let go; end the actors if they are this process's own. Repeatable."""
@@ -204,12 +200,12 @@ class RemoteStore:
                 return
 
     def _send(self, batch: list[tuple[OwnerKey, Operation]]) -> None:
-        by_group: dict[int, list[tuple[OwnerKey, Operation]]] = defaultdict(list)
+        by_shard: dict[int, list[tuple[OwnerKey, Operation]]] = defaultdict(list)
         for owner, operation in batch:
-            by_group[self.handles.group_of(owner)].append((owner, operation))
-        for group, records in by_group.items():
+            by_shard[self.catalog.shard_of(owner)].append((owner, operation))
+        for shard, records in by_shard.items():
             try:
-                taken = self.handles.call("writer", lambda group=group: group, "record", records)  # type: ignore[misc]
+                taken = self.handles.call("writer", partial(self.handles.group_of_shard, shard), "record", records)
                 self._lose(len(records) - taken)
             except PrmeRayError as error:
                 # Records are evidence, not data: losing one is counted and said, never raised into an answer.
@@ -229,3 +225,7 @@ class RemoteStore:
             "layout": self.handles.layout.version,
             "graph_answers": self._executor.executions,
         }
+
+
+def _fixed(group: int) -> Callable[[], int]:
+    return lambda: group

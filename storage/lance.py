@@ -129,7 +129,7 @@ class Projection(ABC):
             except (RuntimeError, OSError) as error:
                 if not self._was_replaced(table, before):
                     self._corrupt(f"the table cannot be read ({_first_line(error)})", error)
-        self._busy(f"was compacted {_READ_ATTEMPTS} times during one read")
+        raise self._busy(f"was compacted {_READ_ATTEMPTS} times during one read")
 
     def _was_replaced(self, table: Any, before: int | None) -> bool:
         try:
@@ -138,7 +138,7 @@ class Projection(ABC):
         except (RuntimeError, OSError):
             if self._is_gone():
                 self._table = None
-                self._busy("was deleted, and is being rebuilt from the log")
+                raise self._busy("was deleted, and is being rebuilt from the log") from None
             return False
 
     def _is_gone(self) -> bool:
@@ -147,8 +147,8 @@ class Projection(ABC):
         except (RuntimeError, OSError):
             return False  # nobody can say: the caller reports what it met
 
-    def _busy(self, what: str) -> NoReturn:
-        raise StoreBusy(what=f"{self.place.uri}, which {what},", waited_s=0.0)
+    def _busy(self, what: str) -> StoreBusy:
+        return StoreBusy(what=f"{self.place.uri}, which {what},", waited_s=0.0)
 
     # -- position
 
@@ -302,7 +302,7 @@ class Projection(ABC):
     def _check_reaches(self, upto: int | None) -> None:
         # Looked at after the read: before it, the table could be deleted in between.
         if upto is not None and self.position < upto:
-            self._busy(f"holds entries up to {self.position} only where {upto} were there before")
+            raise self._busy(f"holds entries up to {self.position} only where {upto} were there before")
 
     def count(self, *, upto: int | None = None, owner_no: int | None = None) -> int:
         """Return the number of rows, of one owner or of all, up to a sequence number."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
-from prme_ray.model.errors import LogEmpty, ReadOnlyStore, SnapshotGone, StoreClosed
+from prme_ray.model.errors import LogEmpty, ReadOnlyStore, ServiceUnavailable, SnapshotGone, StoreClosed
 from prme_ray.model.settings import StorageSettings
 from storage.lock import ShardLocks
 from storage.log import Log
@@ -90,6 +90,9 @@ class Store:
         found = self._shards.get(number)
         if found is not None:
             return found
+        if number not in self._own:
+            # Opening it would fence the process that has it.
+            raise ServiceUnavailable(what=f"shard {number}", detail="another process writes it")
         with self._lock:
             if self._closed:
                 raise StoreClosed(path=str(self.path))

@@ -196,7 +196,7 @@ class CompiledExecutor:
             if self._closing.is_set():
                 return
             embedder = self._handles.embedder(group)
-            channels = [self._handles.get(place.value, group) for place in CHANNEL_PLACES]
+            channels = [self._handles.get(place.value, lambda: group) for place in CHANNEL_PLACES]
             with InputNode() as asked:
                 vector = embedder.embed_question.bind(asked)
                 found = [

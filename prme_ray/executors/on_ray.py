@@ -60,7 +60,7 @@ class RayAway:
         def group() -> int:
             return self._handles.group_of(owner)
 
-        under_way = self._handles.ask(kind, group(), "answer", asked)
+        under_way = self._handles.ask(kind, group, "answer", asked)
 
         def wait() -> Outcome:
             answered = self._handles.answer(under_way, kind, group, "answer", asked)
@@ -75,8 +75,12 @@ class RayAway:
         kind = f"stage.{step.name}"
         if handles.deployment.cluster.stages[step.name] == "task":
             return lambda: stage_outcome(step, handles.task(asked))
-        under_way = handles.ask(kind, 0, "compute", asked)
-        return lambda: stage_outcome(step, handles.answer(under_way, kind, lambda: 0, "compute", asked))
+        under_way = handles.ask(kind, _only, "compute", asked)
+        return lambda: stage_outcome(step, handles.answer(under_way, kind, _only, "compute", asked))
+
+
+def _only() -> int:
+    return 0  # a stage's actor serves all groups
 
 
 class RayExecutor:

@@ -32,7 +32,7 @@ def main(store: Path) -> None:
         handles = memory._store.handles
         with under_load(memory) as load:
             for kind in ("writer", "vector", "embedder"):
-                actor = handles.embedder(0) if kind == "embedder" else handles.get(kind, 0)
+                actor = handles.embedder(0) if kind == "embedder" else handles.get(kind, lambda: 0)
                 where = ray.get(actor.ready.remote())["node"]
                 started = time.monotonic()
                 cluster.remove_node(nodes.pop(where), allow_graceful=False)

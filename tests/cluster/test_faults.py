@@ -42,7 +42,7 @@ def test_actors_killed_under_load(ray_here: None, store: Path, rounds: int) -> N
         handles = memory._store.handles
         with under_load(memory) as load:
             for kind in _KINDS * rounds:
-                seconds = kill(handles.embedder(0) if kind == "embedder" else handles.get(kind, 0))
+                seconds = kill(handles.embedder(0) if kind == "embedder" else handles.get(kind, lambda: 0))
                 print(f"{kind} killed: back after {seconds:.1f} s")
                 load.progress()
         assert load.wrong == []
@@ -57,7 +57,7 @@ def test_a_compiled_graph_is_rebuilt_when_an_actor_of_it_dies(ray_here: None, st
         with under_load(memory, writers=1) as load:
             for kind in ("vector", "embedder"):
                 _until_graphs_answer(graphs)
-                kill(handles.embedder(0) if kind == "embedder" else handles.get(kind, 0))
+                kill(handles.embedder(0) if kind == "embedder" else handles.get(kind, lambda: 0))
                 load.progress()
             _until_graphs_answer(graphs)
         assert load.wrong == []
@@ -79,7 +79,7 @@ def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
         ray.kill(ray.get_actor(f"{handles.deployment.name}/directory", "prme-ray"), no_restart=False)
         assert len(memory.retrieve("Oscar", owner="owner-1").results) > 0
         # A channel that is gone for good is started again by a directory that remembers nothing.
-        ray.kill(handles.get("graph", 0), no_restart=True)
+        ray.kill(handles.get("graph", lambda: 0), no_restart=True)
         assert len(memory.retrieve("Oscar", owner="owner-1").results) > 0
         assert memory.health().coordinator["recoveries"] >= 1
 
