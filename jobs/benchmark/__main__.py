@@ -1,4 +1,4 @@
-"""Command line of the benchmark: ``relevance`` and ``latency``."""
+"""Command line of the benchmark: ``relevance``, ``latency`` and ``ingress``."""
 
 from __future__ import annotations
 
@@ -38,11 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     latency.add_argument("--json", type=Path, required=True, help="file for the report")
     latency.add_argument("--service", action="store_true", help="also on Ray, in compiled graphs and over HTTP")
     latency.add_argument("--clients", default="1,8,32", help="clients that ask the service at once")
+    ingress = suites.add_parser("ingress", help="Ray Serve's ways in, around an application that does nothing")
+    ingress.add_argument("--requests", type=int, default=500, help="requests measured a way and answer")
+    ingress.add_argument("--json", type=Path, required=True, help="file for the report")
     for suite in (relevance, latency):
         suite.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
     options = parser.parse_args(arguments)
     try:
-        report = _relevance(options) if options.suite == "relevance" else _latency(options)
+        report = {"relevance": _relevance, "latency": _latency, "ingress": _ingress}[options.suite](options)
     except (OSError, ValueError, InvalidSettings) as error:
         parser.error(str(error))
     report = {**report, "host": _host()}
@@ -86,6 +89,14 @@ def _latency(options: argparse.Namespace) -> dict[str, Any]:
             )
             print_service(report["service"])
     return {"suite": "latency", **report}
+
+
+def _ingress(options: argparse.Namespace) -> dict[str, Any]:
+    from jobs.benchmark.ingress import print_ingress, run_ingress  # loads FastAPI
+
+    report = run_ingress(requests=options.requests)
+    print_ingress(report)
+    return {"suite": "ingress", **report}
 
 
 def _host() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ _CLOSED = 3
 _LARGE = 300_000
 _QUESTION = b'{"query": "What is the name of the cat that Caroline adopted?", "owner": "dana", "token_budget": 1024}'
 _TIMEOUT_S = 300
-_LAST_PORT = 65_535
+_SPAN = 50
 
 _HAPROXY = {"RAY_SERVE_ENABLE_HA_PROXY": "1"}
 _ONE_LOOP = {"RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0"}
@@ -83,15 +84,15 @@ def print_ingress(report: dict[str, Any]) -> None:
 
 def _measured(way: str, requests: int) -> dict[str, Any]:
     # Ports that several users of one machine would otherwise share.
-    first = _free_port(span=50)
+    first = _free_ports()
     ports = {
-        "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port()),
-        "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port()),
-        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
-        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 50),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(first + 1),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(first + 2),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first + 3),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + _SPAN),
     }
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", **ports, **WAYS[way]}
-    command = [sys.executable, "-m", __name__, way, str(requests)]
+    command = [sys.executable, "-m", __name__, way, str(requests), str(first)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
     if done.returncode != 0:
         raise OSError(f"way {way!r} failed with status {done.returncode}: {done.stderr[-2000:]}")
@@ -144,8 +145,7 @@ def _serve_ray(port: int, way: str) -> tuple[int, Callable[[], None]]:
     return port, ray.shutdown
 
 
-def _main(way: str, requests: int) -> None:
-    port = _free_port()
+def _main(way: str, requests: int, port: int) -> None:
     port, stop = _serve_uvicorn(port) if way == "uvicorn alone" else _serve_ray(port, way)
     try:
         _await(port)
@@ -220,15 +220,18 @@ def _await(port: int) -> None:
             return
 
 
-def _free_port(span: int = 0) -> int:
-    """Return a free port of this machine with ``span`` ports above it."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port + span <= _LAST_PORT:
-            return port
+def _free_ports() -> int:
+    """Return the first of :data:`_SPAN` free ports, below those that the system gives to clients."""
+    for first in random.sample(range(20_000, 30_000, _SPAN), 100):
+        try:
+            for port in range(first, first + _SPAN):
+                with socket.socket() as probe:
+                    probe.bind(("", port))
+        except OSError:
+            continue
+        return first
+    raise OSError(f"found no {_SPAN} free ports in a row between 20000 and 30000; stop what listens there")
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]))
+    _main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -84,14 +84,15 @@ def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
         assert memory.health().coordinator["recoveries"] >= 1
 
 
-def test_growing_moves_no_data_and_loses_no_request(ray_here: None, store: Path) -> None:
+@pytest.mark.parametrize("sizes", [(2,), pytest.param((2, 4), marks=pytest.mark.slow)], ids=str)
+def test_growing_moves_no_data_and_loses_no_request(ray_here: None, store: Path, sizes: tuple[int, ...]) -> None:
     with Memory.open(store, executor="ray", settings={"cluster": {"groups": 1}}) as memory:
         files = {path for path in store.rglob("*.lance") if path.is_dir()}
         with under_load(memory) as load:
-            for groups in (2, 4):
+            for groups in sizes:
                 with Memory.open(store, executor="ray", settings={"cluster": {"groups": groups}}, keep=True):
                     load.progress()
-            assert memory._store.handles.layout.groups == 4
+            assert memory._store.handles.layout.groups == sizes[-1]
         assert load.wrong == []
         assert load.missing() == []
         assert {path for path in store.rglob("*.lance") if path.is_dir()} >= files

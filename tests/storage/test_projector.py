@@ -1,6 +1,7 @@
 """The projector: batches, quiet time, bounded files, failures that show, and kill -9."""
 
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -10,28 +11,36 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prme_ray.model.errors import ProjectionFailed, StoreCorrupt
+from prme_ray.model.errors import ProjectionFailed, StoreCorrupt, WriterFenced
 from storage.projector import Projector
 from storage.records import Admission, Entry, OwnerKey
 from storage.sql_log import sqlite_log
+from storage.table_place import TablePlace
 from storage.tables import EdgeTable, NodeTable
 from tests.storage.log_rows import DIMENSION, ListedLog, stored
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-def tables(folder):
-    return NodeTable.open(folder / "nodes", dimension=DIMENSION), EdgeTable.open(folder / "edges")
+def tables(place):
+    base = place if isinstance(place, TablePlace) else TablePlace.of(place)
+    return NodeTable.open(base.below("nodes"), dimension=DIMENSION), EdgeTable.open(base.below("edges"))
+
+
+@pytest.fixture(params=["folder", "uri"])
+def base(request, tmp_path):
+    """Where the tables of a test are."""
+    return TablePlace.of(tmp_path if request.param == "folder" else tmp_path.as_uri())
 
 
 @pytest.fixture
-def shard(tmp_path):
+def shard(base):
     """Return a function that makes a projector over a log; all are closed at the end."""
     made = []
 
     def make(log, **settings):
         settings = {"batch_rows": 30, "idle_s": 60.0, "clock": lambda: NOON} | settings
-        made.append(Projector(log, *tables(tmp_path), epoch=0, generation=1, **settings))
+        made.append(Projector(log, *tables(base), epoch=0, generation=1, **settings))
         return made[-1]
 
     yield make
@@ -141,9 +150,9 @@ class TestCatchUp:
         assert projector.position == 0
         until(lambda: projector.position == 6)
 
-    def test_tables_that_stopped_at_different_entries_meet(self, shard, tmp_path):
+    def test_tables_that_stopped_at_different_entries_meet(self, shard, base):
         rows = stored(20)
-        nodes, edges = tables(tmp_path)
+        nodes, edges = tables(base)
         nodes.append(rows[:50])
         edges.append(rows[:10])
         projector = shard(ListedLog(rows))
@@ -151,10 +160,65 @@ class TestCatchUp:
         projector.catch_up()
         assert (projector.position, rows_of(projector)) == (60, (20, 20))
 
-    def test_tables_ahead_of_the_log_are_refused(self, shard, tmp_path):
-        tables(tmp_path)[0].append(stored(2))
+    def test_tables_ahead_of_the_log_are_refused(self, shard, base):
+        tables(base)[0].append(stored(2))
         with pytest.raises(StoreCorrupt, match="entries up to 6, but the log ends at 3"):
             shard(ListedLog(stored(1))).catch_up()
+
+    def test_tables_that_were_deleted_are_made_again(self, shard, base):
+        log = ListedLog(stored(20))
+        projector = shard(log, batch_rows=100)  # nothing for the background to do meanwhile
+        projector.flush()
+        shutil.rmtree(base.folder)
+        log.rows = stored(21)
+        projector.flush()
+        assert (projector.position, rows_of(projector), projector.state()["lag"]) == (63, (21, 21), 0)
+
+
+class TestCutOff:
+    @pytest.fixture
+    def taken(self, shard):
+        """A log with its old and its new writer's projector."""
+        log = ListedLog(stored(10))
+        old = shard(log)
+        old.flush()
+        log.rows, log.epoch = stored(20), log.epoch + 1
+        return log, old, shard(log, epoch=log.epoch)
+
+    def test_writes_no_more_and_says_so(self, taken):
+        _, old, new = taken
+        for call in (old.flush, old.compact):
+            with pytest.raises(WriterFenced, match="epoch 0 was replaced by epoch 1"):
+                call()
+        state = old.state()
+        assert (state["cut_off"], state["position"], state["last_error"][:12]) == (True, 30, "WriterFenced")
+        old.close()
+        assert new.position == 30
+        new.flush()
+        assert (new.state()["cut_off"], rows_of(new)) == (False, (20, 20))
+
+    def test_background_thread_ends(self, shard):
+        log = ListedLog(stored(1))
+        old = shard(log, idle_s=0.02)
+        log.epoch = 1
+        old.notify(3)
+        until(lambda: old.state()["cut_off"] and not old._thread.is_alive())
+        old.notify(4)
+        assert (old.position, old._thread.is_alive()) == (0, False)
+
+    def test_batch_that_was_under_way_is_put_right(self, taken):
+        log, old, new = taken
+        new.flush()
+        for table in old._tables.values():
+            table.append(log.rows[30:45])  # what it had begun before it could know
+        assert rows_of(old) == (25, 25)
+        log.rows = stored(21)
+        new.flush()
+        assert (rows_of(new), new.position, new.state()["removed_rows"]) == ((21, 21), 63, 11)
+        nodes, edges = tables(new._tables["nodes"].place.below(".."))
+        for table, kind in ((nodes, "node"), (edges, "edge")):
+            held = sorted(seq for owner in (1, 2, 3) for seq in table.load(owner)["seq"].to_pylist())
+            assert held == [row.seq for row in log.rows if row.kind == kind]
 
 
 class TestFailures:
@@ -203,11 +267,19 @@ class TestFiles:
 
 
 class TestKill:
-    @pytest.mark.parametrize("kills", [5, pytest.param(30, marks=pytest.mark.slow)])
-    def test_killed_while_applying_then_complete_without_doubles(self, tmp_path, kills):
+    @pytest.mark.parametrize(
+        ("kills", "where"),
+        [
+            (5, "folder"),
+            pytest.param(30, "folder", marks=pytest.mark.slow),
+            pytest.param(10, "uri", marks=pytest.mark.slow),
+        ],
+    )
+    def test_killed_while_applying_then_complete_without_doubles(self, tmp_path, kills, where):
+        base = TablePlace.of(tmp_path if where == "folder" else tmp_path.as_uri())
         stores, seed = 40 * kills, random.Random(kills)
         checkout = Path(__file__).resolve().parents[2]
-        command = [sys.executable, "-m", "tests.storage.projector_child", str(tmp_path), str(stores)]
+        command = [sys.executable, "-m", "tests.storage.projector_child", base.uri, str(stores)]
         reached = 0
         for _ in range(kills):
             with subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE, text=True) as child:
@@ -215,14 +287,14 @@ class TestKill:
                 time.sleep(seed.random() * 0.05)
                 child.kill()
             assert all(lines), "the writer ended by itself"
-            nodes, edges = tables(tmp_path)
+            nodes, edges = tables(base)
             assert min(nodes.position, edges.position) >= int(lines[-1]) >= reached
             reached = min(nodes.position, edges.position)
             for table, kind in ((nodes, "node"), (edges, "edge")):
                 expected = [row.seq for row in stored(stores) if row.kind == kind and row.seq <= table.position]
                 held = sorted(seq for owner in (1, 2, 3) for seq in table.load(owner)["seq"].to_pylist())
                 assert held == expected
-        projector = Projector(ListedLog(stored(stores)), *tables(tmp_path), epoch=0, generation=1)
+        projector = Projector(ListedLog(stored(stores)), *tables(base), epoch=0, generation=1)
         projector.close()
         assert rows_of(projector) == (stores, stores)
         assert projector.state()["tables"]["nodes"]["files"] < 20

@@ -3,8 +3,8 @@
 Measured on 2 shared cores, 384 dimensions: see ``timings`` at the end (python -m tests.storage.test_tables).
 """
 
-import json
 import pickle
+import shutil
 import tempfile
 import threading
 import time
@@ -17,23 +17,30 @@ from hypothesis import strategies as st
 
 import storage.lance
 from prme_ray.model.enums import LifecycleState, NodeType
-from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreCorrupt
+from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreBusy, StoreCorrupt
 from prme_ray.model.nodes import Node, node_table
 from prme_ray.model.tables import NODE
 from storage.records import EntryKind, LogRow
+from storage.table_place import TablePlace
 from storage.tables import EdgeTable, NodeTable
 from storage.vectors import Vectors
 from tests.storage.log_rows import DIMENSION, START, edge, event, node, unit, uuid
 
 
-@pytest.fixture
-def nodes(tmp_path):
-    return NodeTable.open(tmp_path / "nodes", dimension=DIMENSION)
+@pytest.fixture(params=["folder", "uri"])
+def base(request, tmp_path):
+    """Where the tables of a test are."""
+    return TablePlace.of(tmp_path if request.param == "folder" else tmp_path.as_uri())
 
 
 @pytest.fixture
-def edges(tmp_path):
-    return EdgeTable.open(tmp_path / "edges")
+def nodes(base):
+    return NodeTable.open(base.below("nodes"), dimension=DIMENSION)
+
+
+@pytest.fixture
+def edges(base):
+    return EdgeTable.open(base.below("edges"))
 
 
 def reopen(table):
@@ -102,23 +109,33 @@ class TestPosition:
             table.append(rows)
             assert (table.position, reopen(table).position) == (3, 3)
 
-    @pytest.mark.parametrize("text", [None, "", '{"seq": 3', "[]", '{"seq": null, "rows": 1}'])
-    def test_lost_or_torn_position_file_falls_back_to_the_rows(self, nodes, text):
-        nodes.append([node(1), event(2), event(3)])
-        file = nodes.place.folder / "position.json"
-        assert file.exists()
-        if text is None:
-            file.unlink()
-        else:
-            file.write_text(text)
+    def test_marks_are_no_rows_and_compaction_leaves_the_last(self, nodes):
+        for number in range(5):
+            nodes.append([node(2 * number + 1, vector=axis(0)), event(2 * number + 2)])
+        assert (nodes.count(), nodes.count(upto=6), nodes.count_with_vector(), nodes.size()) == (5, 3, 5, 10)
+        nodes.compact()
+        assert (nodes.position, nodes.count(), nodes.size()) == (10, 5, 6)
         again = reopen(nodes)
-        assert again.position == 1
+        assert (again.position, again.load(1)["seq"].to_pylist()) == (10, [1, 3, 5, 7, 9])
+        assert again.search(np.eye(DIMENSION, dtype=np.float32)[0], owner_no=1, k=20).num_rows == 5
+
+    def test_entries_without_any_row_leave_one_mark(self, edges):
+        for seq in range(1, 5):
+            edges.append([node(seq)])
+        edges.compact()
+        assert (reopen(edges).position, edges.count(), edges.size()) == (4, 0, 1)
+
+    def test_position_file_of_earlier_stores_is_not_needed(self, nodes):
+        nodes.append([node(1)])
+        former = nodes.place.folder / "position.json"
+        former.write_text('{"seq": 3, "rows": 1}')
+        again = reopen(nodes)
+        assert (again.position, former.exists()) == (1, False)
         assert again.append([node(1), event(2), event(3), node(4)]) == 1
 
-    def test_position_file_is_not_believed_by_a_table_that_lost_rows(self, nodes):
-        nodes.append([node(1), event(2)])
-        (nodes.place.folder / "position.json").write_text(json.dumps({"seq": 9, "rows": 2}))
-        assert reopen(nodes).position == 1
+    def test_entries_that_would_leave_a_hole_are_not_applied(self, nodes):
+        nodes.append([node(1)])
+        assert (nodes.append([node(3)]), nodes.position, nodes.count()) == (0, 1, 1)
 
     @pytest.mark.parametrize("committed", [False, True])
     def test_add_that_raised_is_repeated_only_if_it_was_not_committed(self, nodes, monkeypatch, committed):
@@ -217,12 +234,12 @@ class TestCompaction:
         assert nodes.files() < 12
         assert reopen(nodes).load(2)["seq"].to_pylist()[-1] == 31
 
-    def test_removes_what_a_killed_writer_left(self, nodes):
+    def test_removes_what_a_killed_writer_left_where_no_other_can_be_writing(self, nodes):
         nodes.append([node(1)])
         debris = nodes.place.folder / "rows.lance" / "data" / "half.lance"
         debris.write_bytes(b"half a file")
         reopen(nodes).compact()
-        assert not debris.exists()
+        assert debris.exists() == nodes.place.shared
         assert nodes.count() == 1
 
     @pytest.mark.parametrize("own_handle", [True, False])
@@ -257,13 +274,84 @@ class TestCompaction:
         assert reader.load(1).num_rows == 31
 
 
+class TestTwoWriters:
+    """``old`` was cut off, but what it had begun arrives after ``new`` has gone on."""
+
+    @pytest.fixture
+    def old(self, nodes):
+        nodes.append([node(1, vector=axis(0)), event(2)])
+        return nodes
+
+    @pytest.fixture
+    def new(self, old):
+        table = reopen(old)
+        table.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5)])
+        return table
+
+    def test_rows_that_come_twice_are_read_once_and_removed(self, old, new):
+        assert old.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5)]) == 2
+        query = np.eye(DIMENSION, dtype=np.float32)[0]
+        for reader in (new, NodeTable.open(new.place, dimension=DIMENSION, read_only=True)):
+            reader.refresh()
+            assert (reader.count(), reader.position) == (5, 5)
+            assert reader.load(1)["seq"].to_pylist() == [1, 3]
+            for k in (1, 2, 9):
+                assert reader.search(query, owner_no=1, k=k)["node_id"].to_pylist() == [uuid("a", 1), uuid("a", 3)][:k]
+        assert (new.follow(), new.count(), new.position, new.follow()) == (3, 3, 5, 0)
+        assert new.append([node(6)]) == 1
+        assert new.load(1)["seq"].to_pylist() == [1, 3, 6]
+
+    def test_rows_that_come_early_are_not_added_again(self, old, new):
+        old.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5), node(6)])
+        new.follow()
+        assert (new.position, new.append([node(6), node(7)]), new.load(1)["seq"].to_pylist()) == (6, 1, [1, 3, 6, 7])
+
+    def test_rows_that_arrive_with_an_add_show_after_it(self, old, new):
+        old.append([node(3, vector=axis(0))])
+        assert new.append([node(6)]) == 1
+        assert (new.count(), new.append([node(6), node(7)]), new.count()) == (5, 1, 5)
+
+    def test_both_remove_the_same_rows(self, old, new):
+        old.append([node(3, vector=axis(0))])
+        assert {old.follow(), new.follow()} == {1, 0}
+        assert (old.count(), new.count()) == (3, 3)
+
+
+class TestDeleted:
+    def test_is_made_again_and_nobody_reads_less_than_they_were_promised(self, nodes):
+        rows = [node(1, vector=axis(0)), event(2), node(3)]
+        nodes.append(rows)
+        reader = NodeTable.open(nodes.place, dimension=DIMENSION, read_only=True)
+        query = np.eye(DIMENSION, dtype=np.float32)[0]
+        assert (reader.position, reader.load(1).num_rows) == (3, 2)
+        shutil.rmtree(nodes.place.folder)
+        for call in (lambda: reader.load(1, upto=3), lambda: reader.search(query, owner_no=1, k=1, upto=3)):
+            with pytest.raises(StoreBusy, match=r"rebuilt from the log|holds entries up to 0 only"):
+                call()
+        for table in (reader, nodes):
+            table.refresh()
+            assert (table.position, table.load(1).num_rows, table.count()) == (0, 0, 0)
+            with pytest.raises(StoreBusy, match="holds entries up to 0 only where 3"):
+                table.load(1, upto=3)
+        assert (nodes.follow(), nodes.position, nodes.append(rows)) == (0, 0, 2)
+        assert reader.search(query, owner_no=1, k=1, upto=3)["node_id"].to_pylist() == [uuid("a", 1)]
+        assert (reader.position, reader.load(1, upto=3).num_rows) == (3, 2)
+
+    def test_memory_is_a_place_that_ends_with_the_process(self):
+        first = NodeTable.open("memory://shard/nodes", dimension=DIMENSION)
+        first.append([node(1), event(2)])
+        assert (first.position, first.load(1).num_rows, first.files()) == (2, 1, None)
+        assert NodeTable.open("memory://shard/nodes", dimension=DIMENSION).position == 0
+
+
 class TestOpening:
-    def test_reader_before_the_first_write_is_empty_and_creates_nothing(self, tmp_path):
-        path = tmp_path / "nodes"
-        reader = NodeTable.open(path, dimension=DIMENSION, read_only=True)
-        assert (reader.position, reader.count(), reader.load(1).num_rows, path.exists()) == (0, 0, 0, False)
+    def test_reader_before_the_first_write_is_empty_and_creates_nothing(self, base):
+        place = base.below("nodes")
+        reader = NodeTable.open(place, dimension=DIMENSION, read_only=True)
+        found = (reader.position, reader.count(), reader.load(1).num_rows, place.folder.exists())
+        assert found == (0, 0, 0, False)
         assert reader.search(np.ones(DIMENSION), owner_no=1, k=3).num_rows == 0
-        NodeTable.open(path, dimension=DIMENSION).append([node(1)])
+        NodeTable.open(place, dimension=DIMENSION).append([node(1)])
         assert (reader.position, reader.count()) == (1, 1)
 
     def test_reader_does_not_write(self, nodes):
@@ -273,11 +361,12 @@ class TestOpening:
         with pytest.raises(ReadOnlyStore):
             reader.compact()
 
-    def test_creation_that_was_cut_short_is_repeated(self, tmp_path):
-        data = tmp_path / "nodes" / "rows.lance" / "data"
+    def test_creation_that_was_cut_short_is_repeated(self, base):
+        place = base.below("nodes")
+        data = place.folder / "rows.lance" / "data"
         data.mkdir(parents=True)
         (data / "half.lance").write_bytes(b"half")
-        assert NodeTable.open(tmp_path / "nodes", dimension=DIMENSION).append([node(1)]) == 1
+        assert NodeTable.open(place, dimension=DIMENSION).append([node(1)]) == 1
 
     def test_vectors_of_another_length_are_refused_unless_there_are_no_rows(self, nodes):
         assert NodeTable.open(nodes.place, dimension=3).append([node(1, vector=unit([1, 2, 3]))]) == 1

@@ -47,7 +47,7 @@ class StorageSettings(SettingsModel):
     """PostgreSQL database that holds the log; None: the log is in the store's folder."""
     database_prefix: Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,39}$")] = "prme"
     """Name of the store in that database: its schemas begin with it."""
-    tables_uri: Annotated[str, Field(pattern=r"^(?!db:)[a-z][a-z0-9+.-]*://")] | None = None
+    tables_uri: Annotated[str, Field(pattern=r"^(file|memory|s3|s3\+ddb|gs|az|abfss?|oss)://")] | None = None
     """LanceDB URI (file:, s3:, gs:, az:…) below which the node and edge tables are; None: the store's folder."""
     virtual_shards: Annotated[int, Field(ge=1, le=4096)] = 16
     """Shards owners hash to; fixed when the store is created."""
