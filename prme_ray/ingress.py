@@ -53,6 +53,7 @@ def ingress_environment(folder: Path | None = None) -> dict[str, str]:
     if folder is None:
         return dict(FASTEST)
     script = folder.resolve() / "haproxy-on-loopback"
+    script.parent.mkdir(parents=True, exist_ok=True)
     content = _SCRIPT.format(binary=shlex.quote(str(_bundled_binary())))
     if not script.exists() or script.read_text("utf-8") != content:
         # Replaced at once: another process may be about to run it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -65,15 +66,30 @@ def local_service(arguments: Mapping[str, Any], *, host: str, port: int) -> Iter
 
 def _own_ports(port: int) -> dict[str, str]:
     """Return ports of HAProxy and the replicas that no second service on this machine has."""
-    first = 30_000 + port % 300 * 100
+    blocks = (20_000 + (port + step) % 120 * 100 for step in range(120))
+    first = next(block for block in blocks if all(_is_free(block + place) for place in range(10)))
     return {
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(first),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(first + 1),
-        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first + 2),
+        # Where HAProxy sends requests while there is no replica. Two services with one port would share it silently,
+        # and one would answer requests meant for the other.
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(first + 2),
+        "RAY_SERVE_FALLBACK_PROXY_GRPC_PORT": str(first + 3),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first + 4),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 99),
         # A replica of a service that ends need not wait for a load balancer to notice.
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
     }
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # Serve's own sockets may be shared; this one may not, so it also sees those.
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def serve_until_stopped(arguments: Mapping[str, Any], *, host: str, port: int) -> None:

@@ -54,6 +54,15 @@ def test_serve_takes_the_file_and_knows_every_key(schema, name):
             known(DeploymentSchema, deployment)
 
 
+@pytest.mark.parametrize("name", ["serve.yaml", "rayservice.yaml"])
+def test_the_builder_takes_the_arguments_and_makes_the_deployments_named(name):
+    from prme_ray.serve import ServeArgs, build
+
+    for application in served()[name]["applications"]:
+        built = build(ServeArgs.model_validate(application["args"]))
+        assert [one["name"] for one in application["deployments"]] == [built._bound_deployment.name]
+
+
 def test_the_key_check_finds_a_wrong_key(schema):
     with pytest.raises(AssertionError, match="hots is not one of"):
         known(schema, {"http_options": {"hots": "127.0.0.1"}})

@@ -39,8 +39,8 @@ def shard(base):
     made = []
 
     def make(log, **settings):
-        settings = {"batch_rows": 30, "idle_s": 60.0, "clock": lambda: NOON} | settings
-        made.append(Projector(log, *tables(base), epoch=0, generation=1, **settings))
+        settings = {"epoch": 0, "batch_rows": 30, "idle_s": 60.0, "clock": lambda: NOON} | settings
+        made.append(Projector(log, *tables(base), generation=1, **settings))
         return made[-1]
 
     yield make
@@ -214,7 +214,7 @@ class TestCutOff:
         assert rows_of(old) == (25, 25)
         log.rows = stored(21)
         new.flush()
-        assert (rows_of(new), new.position, new.state()["removed_rows"]) == ((21, 21), 63, 11)
+        assert (rows_of(new), new.position, new.state()["removed_rows"]) == ((21, 21), 63, 10)
         nodes, edges = tables(new._tables["nodes"].place.below(".."))
         for table, kind in ((nodes, "node"), (edges, "edge")):
             held = sorted(seq for owner in (1, 2, 3) for seq in table.load(owner)["seq"].to_pylist())
@@ -247,6 +247,7 @@ class TestFailures:
 
 
 class TestFiles:
+    @pytest.mark.parametrize("base", ["folder"], indirect=True)
     @pytest.mark.parametrize(
         "flush_every", [20, pytest.param(1, marks=pytest.mark.slow)], ids=["flushed often", "flushed each time"]
     )
