@@ -16,6 +16,7 @@ import ray
 from actors.handles import Handles
 from actors.pool import pool_of
 from actors.remote_store import COORDINATOR_PARTS, RemoteStore
+from actors.results import result_of
 from actors.spec import NAMESPACE, Deployment, StoreSpec
 from prme_ray import __version__
 from prme_ray.connected import encode_answer
@@ -26,14 +27,15 @@ from prme_ray.executors.question import graph_answer, lexical_answer, question_t
 from prme_ray.executors.stage_call import compute_stage
 from prme_ray.model.errors import EncoderMismatch, InvalidSettings
 from prme_ray.model.protocols import EmbeddingProvider
-from prme_ray.model.settings import Settings
+from prme_ray.model.settings import ClusterSettings, Settings
 from prme_ray.pipeline import Place, tail_steps
 from storage.catalog import Catalog
+from storage.encoder.admission import identity as encoder_identity
 from storage.encoder.cache import CachedEncoder
 from storage.parts import Part
 from storage.shard import EncoderIdentity
 
-__all__ = ["Deployed", "deploy", "start_ray", "stop_ray", "store_name"]
+__all__ = ["Deployed", "deploy", "pool_shape", "start_ray", "stop_ray", "store_name"]
 
 _CHANNELS = {
     Place.VECTOR.value: (frozenset({Part.VECTORS}), vector_answer),
@@ -121,17 +123,8 @@ def deploy(
             raise InvalidSettings(
                 argument=f"cluster.stages.{step}", given=step, allowed=f"one of {', '.join(sorted(tail_steps()))}"
             )
-    local = CachedEncoder(provider, entries=0)
-    identity = EncoderIdentity(local.identity, provider.model_name, provider.dimension)
-    cluster = settings.cluster
-    gpus = float(getattr(provider, "gpus", 0))
-    if gpus and not cluster.embedder_gpus:
-        cluster = cluster.model_copy(update={"embedder_gpus": gpus})
-    if compiled:
-        # Every group's graph has an embedding actor to itself: an actor takes part in one graph only.
-        least = max(cluster.embedders_min, cluster.groups)
-        most = max(cluster.embedders_max, least)
-        cluster = cluster.model_copy(update={"embedders_min": least, "embedders_max": most})
+    cluster = pool_shape(settings.cluster, provider, compiled=compiled)
+    identity = _identity(provider, cluster)
     name = store_name(path)
     found = _running(name)
     spec = StoreSpec(str(Path(path).absolute()), settings.storage, identity)
@@ -158,6 +151,35 @@ def deploy(
     executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
     store = RemoteStore(reader, handles, executor=executor, ends=not (keep or found))
     return Deployed(store, encoder, executor)
+
+
+def pool_shape(cluster: ClusterSettings, provider: EmbeddingProvider, *, compiled: bool) -> ClusterSettings:
+    """Return the settings with an embedding pool as the provider and the executor need it.
+
+    A provider whose attribute ``gpus`` is above 0 gets that many for each actor, unless the settings say how many.
+    """
+    gpus = float(getattr(provider, "gpus", 0))
+    if gpus and not cluster.embedder_gpus:
+        cluster = cluster.model_copy(update={"embedder_gpus": gpus})
+    if compiled:
+        # Every group's graph has an embedding actor to itself: an actor takes part in one graph only.
+        least = max(cluster.embedders_min, cluster.groups)
+        most = max(cluster.embedders_max, least)
+        cluster = cluster.model_copy(update={"embedders_min": least, "embedders_max": most})
+    return cluster
+
+
+def _identity(provider: EmbeddingProvider, cluster: ClusterSettings) -> EncoderIdentity:
+    """Return who makes the vectors; a provider that needs a GPU is asked where there is one."""
+    if not cluster.embedder_gpus:
+        return _facts(provider)
+    task = ray.remote(_facts).options(num_gpus=cluster.embedder_gpus, num_cpus=cluster.embedder_cpus)
+    found: EncoderIdentity = result_of(task.remote(provider), "embedder", cluster.start_timeout_s)
+    return found
+
+
+def _facts(provider: EmbeddingProvider) -> EncoderIdentity:
+    return EncoderIdentity(encoder_identity(provider), provider.model_name, provider.dimension)
 
 
 class _Shards:

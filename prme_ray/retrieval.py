@@ -20,6 +20,7 @@ from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.text import uuid_of
+from prme_ray.observe.metrics import observe_recovery
 from prme_ray.observe.spans import trace_run
 from prme_ray.pipeline import Place
 from prme_ray.retrieval_log import OP_TYPE, Setup, encode_failure, encode_record
@@ -157,6 +158,7 @@ class Retriever:
                 )
             except SnapshotGone:
                 # Writes have gone on: a channel's process is past this number. The next one is newer.
+                observe_recovery("retry")
                 attempt += 1
                 if attempt == _SNAPSHOTS:
                     raise

@@ -57,10 +57,11 @@ class ServeArgs(BaseModel):
 
 
 class _Observed:
-    """A memory whose answers are counted."""
+    """A memory whose answers are counted, and whose state is read when metrics are."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self._ends = [watch_health(memory.health), watch_encoder(memory.encoder), configure_tracing()]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
@@ -69,6 +70,13 @@ class _Observed:
         answer = self._memory.retrieve(query, **arguments)
         observe_answer(answer)
         return answer
+
+    def close(self) -> None:
+        try:
+            self._memory.close()
+        finally:
+            for end in self._ends:
+                end()
 
 
 class _Places:
@@ -101,10 +109,7 @@ def service_app(args: ServeArgs, *, host: str) -> FastAPI:
     check_bind(host, access)
 
     def open_memory() -> Any:
-        memory = Memory.open(args.path, settings=settings, executor=args.executor, keep=True)
-        watch_health(memory.health)
-        watch_encoder(memory.encoder)
-        return _Observed(memory)
+        return _Observed(Memory.open(args.path, settings=settings, executor=args.executor, keep=True))
 
     app = create_app(open_memory, access=access, limits=args.limits, metrics=metrics_text, observe=observe_request)
     watch_gate(_Places(app))
@@ -124,6 +129,7 @@ def build(args: ServeArgs) -> Application:
         num_replicas=args.replicas,
         max_ongoing_requests=_ONGOING,
         max_queued_requests=_ONGOING,
+        backpressure_config={"status_code": 503, "retry_after_s": 1},
     )
     return deployment(serve.ingress(_replica(args))()).bind()
 
@@ -131,7 +137,6 @@ def build(args: ServeArgs) -> Application:
 def _replica(args: ServeArgs) -> Callable[[], FastAPI]:
     def replica_app() -> FastAPI:
         configure_logging(json=True, level=args.log_level)
-        configure_tracing()
         forward_to_ray()
         return service_app(args, host=_host())
 

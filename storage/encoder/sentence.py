@@ -117,6 +117,11 @@ class SentenceTransformerEncoder:
         return self._ready().version
 
     @property
+    def gpus(self) -> float:
+        """GPUs that an actor with this encoder asks Ray for; loads nothing."""
+        return 1.0 if self._device is not None and self._device.startswith("cuda") else 0.0
+
+    @property
     def dimension(self) -> int:
         """Length of a vector. Loads the model; errors of :meth:`embed`."""
         return self._ready().dimension

@@ -4,7 +4,6 @@ Measured on 2 shared cores, 384 dimensions: see ``timings`` at the end (python -
 """
 
 import pickle
-import shutil
 import tempfile
 import threading
 import time
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 import storage.lance
 from prme_ray.model.enums import LifecycleState, NodeType
-from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreBusy, StoreCorrupt
+from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreCorrupt
 from prme_ray.model.nodes import Node, node_table
 from prme_ray.model.tables import NODE
 from storage.records import EntryKind, LogRow
@@ -272,76 +271,6 @@ class TestCompaction:
         assert not troubles
         assert len(set(seen)) > 3
         assert reader.load(1).num_rows == 31
-
-
-class TestTwoWriters:
-    """``old`` was cut off, but what it had begun arrives after ``new`` has gone on."""
-
-    @pytest.fixture
-    def old(self, nodes):
-        nodes.append([node(1, vector=axis(0)), event(2)])
-        return nodes
-
-    @pytest.fixture
-    def new(self, old):
-        table = reopen(old)
-        table.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5)])
-        return table
-
-    def test_rows_that_come_twice_are_read_once_and_removed(self, old, new):
-        assert old.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5)]) == 2
-        query = np.eye(DIMENSION, dtype=np.float32)[0]
-        for reader in (new, NodeTable.open(new.place, dimension=DIMENSION, read_only=True)):
-            reader.refresh()
-            assert (reader.count(), reader.position) == (5, 5)
-            assert reader.load(1)["seq"].to_pylist() == [1, 3]
-            for k in (1, 2, 9):
-                assert reader.search(query, owner_no=1, k=k)["node_id"].to_pylist() == [uuid("a", 1), uuid("a", 3)][:k]
-        assert (new.follow(), new.count(), new.position, new.follow()) == (3, 3, 5, 0)
-        assert new.append([node(6)]) == 1
-        assert new.load(1)["seq"].to_pylist() == [1, 3, 6]
-
-    def test_rows_that_come_early_are_not_added_again(self, old, new):
-        old.append([node(3, vector=axis(0)), node(4, owner_no=2), event(5), node(6)])
-        new.follow()
-        assert (new.position, new.append([node(6), node(7)]), new.load(1)["seq"].to_pylist()) == (6, 1, [1, 3, 6, 7])
-
-    def test_rows_that_arrive_with_an_add_show_after_it(self, old, new):
-        old.append([node(3, vector=axis(0))])
-        assert new.append([node(6)]) == 1
-        assert (new.count(), new.append([node(6), node(7)]), new.count()) == (5, 1, 5)
-
-    def test_both_remove_the_same_rows(self, old, new):
-        old.append([node(3, vector=axis(0))])
-        assert {old.follow(), new.follow()} == {1, 0}
-        assert (old.count(), new.count()) == (3, 3)
-
-
-class TestDeleted:
-    def test_is_made_again_and_nobody_reads_less_than_they_were_promised(self, nodes):
-        rows = [node(1, vector=axis(0)), event(2), node(3)]
-        nodes.append(rows)
-        reader = NodeTable.open(nodes.place, dimension=DIMENSION, read_only=True)
-        query = np.eye(DIMENSION, dtype=np.float32)[0]
-        assert (reader.position, reader.load(1).num_rows) == (3, 2)
-        shutil.rmtree(nodes.place.folder)
-        for call in (lambda: reader.load(1, upto=3), lambda: reader.search(query, owner_no=1, k=1, upto=3)):
-            with pytest.raises(StoreBusy, match=r"rebuilt from the log|holds entries up to 0 only"):
-                call()
-        for table in (reader, nodes):
-            table.refresh()
-            assert (table.position, table.load(1).num_rows, table.count()) == (0, 0, 0)
-            with pytest.raises(StoreBusy, match="holds entries up to 0 only where 3"):
-                table.load(1, upto=3)
-        assert (nodes.follow(), nodes.position, nodes.append(rows)) == (0, 0, 2)
-        assert reader.search(query, owner_no=1, k=1, upto=3)["node_id"].to_pylist() == [uuid("a", 1)]
-        assert (reader.position, reader.load(1, upto=3).num_rows) == (3, 2)
-
-    def test_memory_is_a_place_that_ends_with_the_process(self):
-        first = NodeTable.open("memory://shard/nodes", dimension=DIMENSION)
-        first.append([node(1), event(2)])
-        assert (first.position, first.load(1).num_rows, first.files()) == (2, 1, None)
-        assert NodeTable.open("memory://shard/nodes", dimension=DIMENSION).position == 0
 
 
 class TestOpening:
