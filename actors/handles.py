@@ -53,13 +53,13 @@ class Handles:
 
     Args:
         deployment: The actors as they should be; they are started where they are missing.
-        shard_of: Returns the shard of an owner.
     """
 
-    def __init__(self, deployment: Deployment, shard_of: Callable[[OwnerKey], int]) -> None:
+    def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.timeout_s = deployment.cluster.timeout_s
-        self._shard_of = shard_of
+        self.shard_of: Callable[[OwnerKey], int] | None = None
+        """Returns the shard of an owner; known once the first writer has made the store."""
         self._directory = directory_of(deployment.name)
         self._task = ray.remote(_compute).options(num_cpus=0, max_retries=-1)
         self._lock = threading.Lock()
@@ -76,7 +76,9 @@ class Handles:
 
     def group_of(self, owner: OwnerKey) -> int:
         """Return the shard group of an owner."""
-        return self.group_of_shard(self._shard_of(owner))
+        if self.shard_of is None:
+            raise ServiceUnavailable(what="the store", detail="it is being opened")
+        return self.group_of_shard(self.shard_of(owner))
 
     def group_of_shard(self, shard: int) -> int:
         """Return the group of a shard."""

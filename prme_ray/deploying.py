@@ -29,7 +29,6 @@ from prme_ray.model.errors import EncoderMismatch, InvalidSettings
 from prme_ray.model.protocols import EmbeddingProvider
 from prme_ray.model.settings import ClusterSettings, Settings
 from prme_ray.pipeline import Place, tail_steps
-from storage.catalog import Catalog
 from storage.encoder.admission import identity as encoder_identity
 from storage.encoder.cache import CachedEncoder
 from storage.parts import Part
@@ -140,13 +139,13 @@ def deploy(
         encode=encode_answer,
         code=__version__,
     )
-    shard_of = _Shards(spec)
-    handles = Handles(deployment, shard_of)
+    handles = Handles(deployment)
     pool = pool_of(handles)
     encoder = CachedEncoder(pool, entries=settings.encoder.cache_entries)
     if encoder.identity != identity.identity:
         raise EncoderMismatch(stored=identity.identity, configured=encoder.identity)
     reader = spec.reader(COORDINATOR_PARTS)
+    handles.shard_of = reader.catalog.shard_of
     away = RayAway(handles)
     executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
     store = RemoteStore(reader, handles, executor=executor, ends=not (keep or found))
@@ -180,19 +179,6 @@ def _identity(provider: EmbeddingProvider, cluster: ClusterSettings) -> EncoderI
 
 def _facts(provider: EmbeddingProvider) -> EncoderIdentity:
     return EncoderIdentity(encoder_identity(provider), provider.model_name, provider.dimension)
-
-
-class _Shards:
-    """Finds an owner's shard; the catalog is there once the first writer is."""
-
-    def __init__(self, spec: StoreSpec) -> None:
-        self._spec = spec
-        self._catalog: Catalog | None = None
-
-    def __call__(self, owner: Any) -> int:
-        if self._catalog is None:
-            self._catalog = Catalog.open(Path(self._spec.path), read_only=True)
-        return self._catalog.shard_of(owner)
 
 
 def _running(name: str) -> bool:

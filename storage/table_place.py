@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 __all__ = ["TablePlace"]
 
@@ -39,8 +38,9 @@ class TablePlace:
         """Return the place at a folder or, for text with ``://``, at a URI."""
         if not isinstance(place, str) or "://" not in place:
             return cls(os.fspath(place), Path(place), shared=False)
-        parts = urlsplit(place)
-        return cls(place, Path(unquote(parts.path)) if parts.scheme == "file" else None, shared=True)
+        # LanceDB takes the rest of a file: URI as it is, "%20" included.
+        folder = Path(place.removeprefix("file://")) if place.startswith("file://") else None
+        return cls(place, folder, shared=True)
 
     def below(self, *names: str) -> TablePlace:
         """Return a place below this one; a URI keeps its query."""

@@ -11,6 +11,8 @@ from typing import Any
 from prme_ray.model.errors import TransientError
 from tests.cluster.corpus import NOW
 
+_PAUSE_S = 0.05
+
 
 class Load:
     """What was acknowledged and answered, and what failed. ``wrong`` must stay empty: it is never retryable."""
@@ -62,6 +64,7 @@ class Load:
             with self._watched():
                 stored = self.memory.store(f"Marker{number}x{count} was written under load.", owner=owner)
                 self.acknowledged.append((owner, stored.node_id))
+            time.sleep(_PAUSE_S)  # every one of them is looked for in the end
 
     def _read(self) -> None:
         while not self._stop.is_set():

@@ -210,7 +210,7 @@ class TestAppend:
 class TestFence:
     def test_an_older_writer_is_fenced(self, writer):
         newer = writer.log.begin_epoch()
-        assert newer == writer.epoch + 1
+        assert newer == writer.log.current_epoch() == writer.epoch + 1
         for write in (
             lambda: writer.append(admission(event("e1"))),
             lambda: writer.log.register_generation("id-2", "m", 2, created_at=NOW, epoch=writer.epoch),

@@ -101,11 +101,18 @@ class TestDeleted:
         assert NodeTable.open("memory://shard/nodes", dimension=DIMENSION).position == 0
 
 
+def test_a_file_uri_is_where_lancedb_writes(tmp_path):
+    table = reopen(f"file://{tmp_path}/my%20 store")
+    table.append([node(1)])
+    assert table.files() > 0
+    assert NodeTable.open(table.place, dimension=DIMENSION, read_only=True).position == 1
+
+
 @pytest.mark.parametrize(
     ("place", "below", "folder"),
     [
         ("/data/store", "/data/store/a/b", "/data/store/a/b"),
-        ("file:///data/my%20store/", "file:///data/my%20store/a/b", "/data/my store/a/b"),
+        ("file:///data/my%20store/", "file:///data/my%20store/a/b", "/data/my%20store/a/b"),
         ("s3://bucket/prefix", "s3://bucket/prefix/a/b", None),
         ("s3+ddb://bucket/?ddbTableName=t", "s3+ddb://bucket/a/b?ddbTableName=t", None),
     ],
