@@ -67,7 +67,19 @@ class Handles:
         self.recoveries = 0
         """How often a lost actor or a changed layout made this coordinator look again."""
         self._start_s = deployment.cluster.start_timeout_s
-        self._layout: Layout = self.wait(self._directory.ensure.remote(deployment), "directory", self._start_s)
+        self._layout = self._started()
+
+    def _started(self) -> Layout:
+        """Have the directory start the actors and return the layout."""
+        ready, _ = ray.wait([starting := self._directory.ensure.remote(self.deployment)], timeout=self._start_s)
+        if not ready:
+            raise ServiceUnavailable(
+                what="the store's actors",
+                detail=f"they did not start in {self._start_s:g} s: the cluster may lack the CPUs, GPUs or custom "
+                "resources that the settings cluster.* ask for",
+            )
+        layout: Layout = self.wait(starting, "directory")
+        return layout
 
     @property
     def layout(self) -> Layout:
@@ -122,7 +134,7 @@ class Handles:
                 self._layout = self.deployment.layout
             if self._layout == self.deployment.layout:
                 # A directory that was restarted knows what there is, not what there should be.
-                self._layout = self.wait(self._directory.ensure.remote(self.deployment), "directory", self._start_s)
+                self._layout = self._started()
 
     def embedder(self, number: int) -> Any:
         """Return the handle of an embedding actor, started if need be."""

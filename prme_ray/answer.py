@@ -162,7 +162,7 @@ def _outcome(context: AnswerContext, generated: int, selected: int) -> Outcome:
 def _bundle(request: Request, selection: Selection, packed: Packed) -> Bundle:
     table = selection.table
     conflicts: list[Conflict] = []
-    if table.num_rows and table.column("contradicts_id").null_count < table.num_rows:
+    if column(table, "contradicts_id").null_count < table.num_rows:
         pairs = zip(texts(table, "node_id"), texts(table, "contradicts_id"), strict=True)
         conflicts = [Conflict(node_id=one, contradicts_id=other) for one, other in pairs if other is not None]
     # Our own values in our own types: checking them again would cost more than packing some of them.

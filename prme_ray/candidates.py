@@ -197,6 +197,8 @@ class Exclusions(Sequence[Exclusion]):
     def counts(self) -> dict[str, int]:
         """Return how many were left out for each reason, most frequent first, then by name."""
         found: dict[str, int] = {}
+        if not len(self):
+            return found
         for reason in self.table.column("reason").to_pylist():
             found[reason] = found.get(reason, 0) + 1
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -20,13 +20,14 @@ __all__ = ["local_service", "serve_until_stopped"]
 
 
 @contextlib.contextmanager
-def local_service(arguments: Mapping[str, Any], *, host: str, port: int) -> Iterator[str]:
+def local_service(arguments: Mapping[str, Any], *, host: str, port: int, interruptible: bool = False) -> Iterator[str]:
     """Start the service in a Ray of its own, give its address, and stop all of it at the end.
 
     Args:
         arguments: Fields of :class:`prme_ray.serve.ServeArgs`.
         host: Address to listen on.
         port: Port to listen on.
+        interruptible: SIGTERM raises KeyboardInterrupt, as SIGINT does; only in the main thread.
 
     Raises:
         InvalidSettings: an argument is wrong, or there are no keys and ``host`` is not this machine alone.
@@ -44,6 +45,9 @@ def local_service(arguments: Mapping[str, Any], *, host: str, port: int) -> Iter
 
         if not start_ray(None):
             raise RuntimeError("this process has joined a Ray cluster; use `serve deploy` with serve.yaml there")
+        if interruptible:
+            # Ray has set a handler of its own by now, which would leave without stopping anything.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         from ray import serve
 
         from prme_ray.serve import ServeArgs, build
@@ -94,11 +98,11 @@ def _is_free(port: int) -> bool:
 
 def serve_until_stopped(arguments: Mapping[str, Any], *, host: str, port: int) -> None:
     """Run the service until SIGINT or SIGTERM; errors as :func:`local_service`."""
-    stopped = threading.Event()
-    with local_service(arguments, host=host, port=port) as address:
-        # Ray has set handlers of its own by now, which would leave without stopping anything.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        print(f"prme-ray serves {arguments['path']} at {address} (documentation at {address}/docs)", file=sys.stderr)
-        stopped.wait()
-    print("prme-ray stopped", file=sys.stderr)
+    try:
+        with local_service(arguments, host=host, port=port, interruptible=True) as address:
+            print(
+                f"prme-ray serves {arguments['path']} at {address} (documentation at {address}/docs)", file=sys.stderr
+            )
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        print("prme-ray stopped", file=sys.stderr)

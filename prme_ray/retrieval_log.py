@@ -31,6 +31,7 @@ from stages.pack import Packed
 __all__ = ["OP_TYPE", "Setup", "decode_record", "encode_failure", "encode_record"]
 
 OP_TYPE = "RETRIEVAL_REQUEST"
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _LENGTH = 4
 _ID = 16
 _SCORE = np.dtype("<f8")
@@ -153,7 +154,7 @@ def _asked(request: Request, setup: Setup) -> dict[str, Any]:
 
 
 def _head(fields: dict[str, Any]) -> bytes:
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    text = _JSON.encode(fields).encode()
     return len(text).to_bytes(_LENGTH, "big") + text
 
 

@@ -53,6 +53,7 @@ class ServeArgs(BaseModel):
     keys_file: str | None = Field(default=None, description="Keys of `prme-ray keys`; none opens the service to all.")
     limits: Limits = Field(default_factory=Limits, description="What one request may bring.")
     replicas: int = Field(default=1, ge=1, le=1000, description="Processes that answer HTTP.")
+    replica_cpus: float = Field(default=0.25, ge=0, le=1024, description="CPUs that a replica asks Ray for.")
     log_level: str = Field(default="INFO", description="Least level of the JSON log lines.")
 
 
@@ -127,6 +128,7 @@ def build(args: ServeArgs) -> Application:
     deployment = serve.deployment(
         name="Service",
         num_replicas=args.replicas,
+        ray_actor_options={"num_cpus": args.replica_cpus},
         max_ongoing_requests=_ONGOING,
         max_queued_requests=_ONGOING,
         backpressure_config={"status_code": 503, "retry_after_s": 1},

@@ -48,8 +48,8 @@ _KEPT_LINES = 20_000
 _LONGEST_KEPT = 4_000
 
 
-# A line behind the first that is empty or starts with white space.
-_SOFT_LINE = re.compile(r"\n(?:\s|\Z)")
+# A line behind the first that is blank or starts with white space.
+_SOFT_LINE = re.compile(r"\n\s")
 
 # A number near the start of a line, before a quotation mark or bracket: records of a context are numbered.
 _NUMBERED = re.compile(r"[^0-9]{1,8}[0-9]+(?=[\]\"])")
@@ -89,10 +89,11 @@ class TiktokenCounter:
             InvalidRequest: a run of 100,000 or more white-space characters with a line break in it
                 (packed lines never hold one).
         """
-        if not self._adds_up or "\n" not in text or len(text) >= _LONG_RUN or _SOFT_LINE.search(text):
+        if not self._adds_up or len(text) >= _LONG_RUN or _SOFT_LINE.search(text):
             return self._whole(text)
         lines = text.split("\n")
-        last = self._kept(self._last, lines.pop(), "")
+        ending = lines.pop()
+        last = self._kept(self._last, ending, "") if ending else 0
         try:
             return sum(map(self._broken.__getitem__, lines)) + last
         except KeyError:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prme_ray.model.ordering import ordered
-from prme_ray.model.tables import floats, same_target
+from prme_ray.model.ordering import ordered_by_place
+from prme_ray.model.tables import field_of, floats, parts, same_target
 
-__all__ = ["Rows", "by_score", "first_seen", "places", "positions", "relevance"]
+__all__ = ["Rows", "by_score", "constant", "first_seen", "places", "positions", "relevance"]
 
 Rows = npt.NDArray[np.int64]
 """Row numbers."""
+
+
+@lru_cache(maxsize=512)
+def constant(value: float | None, kind: Any, rows: int) -> pa.Array:
+    """Return ``rows`` times one value, or null; arrays never change, so equal ones are shared."""
+    return pa.nulls(rows, kind) if value is None else pa.array(np.full(rows, value, kind.to_pandas_dtype()))
 
 
 def positions(values: pa.Array, among: pa.Array) -> Rows:
@@ -31,14 +39,14 @@ def places(references: pa.DictionaryArray, among: pa.DictionaryArray) -> Rows:
 
     References to one table are compared as numbers, others by id.
     """
-    target = among.dictionary
-    if not same_target(references.dictionary, target):
-        ids = [array.dictionary.field("node_id").take(array.indices) for array in (references, among)]
-        return positions(*ids)
+    rows, target = parts(among)
+    wanted, other = parts(references)
+    if not same_target(other, target):
+        own = field_of(target, "node_id").take(pa.array(rows))
+        return positions(field_of(other, "node_id").take(pa.array(wanted)), own)
     place = np.full(len(target), -1)
-    rows = among.indices.to_numpy()
     place[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)
-    found: Rows = place[references.indices.to_numpy()]
+    found: Rows = place[wanted]
     return found
 
 
@@ -56,8 +64,9 @@ def first_seen(columns: Sequence[pa.DictionaryArray], among: pa.Array) -> tuple[
     filled = [ids for ids in columns if len(ids)]
     if not filled:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    if all(same_target(ids.dictionary, among) for ids in filled):
-        rows = np.concatenate([ids.indices.to_numpy() for ids in filled])
+    references = [parts(ids) for ids in filled]
+    if all(same_target(target, among) for _, target in references):
+        rows = np.concatenate([rows for rows, _ in references])
         first = np.full(len(among), len(rows))
         first[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)
         known = np.flatnonzero(first < len(rows))
@@ -69,14 +78,14 @@ def first_seen(columns: Sequence[pa.DictionaryArray], among: pa.Array) -> tuple[
     return encoded.indices.to_numpy().astype(np.int64), positions(encoded.dictionary, among)
 
 
-def by_score(scores: npt.NDArray[np.float64], ids_at: Callable[[Rows], pa.Array]) -> Rows:
+def by_score(scores: npt.NDArray[np.float64], ranks: npt.NDArray[np.int64]) -> Rows:
     """Return the rows best first: highest score, then smallest id (digest section 6.4).
 
     Args:
         scores: Shape (n,).
-        ids_at: Returns the ids of some rows; asked only about rows whose scores are equal.
+        ranks: Place of each row's id among all ids, shape (n,).
     """
-    return ordered([-scores], ids_at=lambda rows: ids_at(rows).to_pylist())
+    return ordered_by_place([-scores], places=ranks)
 
 
 def relevance(scored: pa.Table) -> npt.NDArray[np.float64]:

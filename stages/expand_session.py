@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path
 from prme_ray.model.settings.packing import PackingSettings
-from prme_ray.model.tables import codes, column, ints
-from stages.columns import Rows, places, positions, relevance
+from prme_ray.model.tables import codes, column, ids_at, ints, parts, present, texts
+from stages.columns import Rows, places, relevance
 from stages.lineage import Expanded, Inheritance
 
 __all__ = ["expand_session", "session_triggers"]
 
 _RANK_FUSION = 2
+_TRIGGERS = pa.schema([pa.field("trigger_id", pa.string(), nullable=False)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class _Offers:
 
 def session_triggers(scored: pa.Table, *, packing: PackingSettings) -> pa.Table:
     """Return the hits whose sessions are opened, in rank order: one column ``trigger_id``."""
-    return pa.table({"trigger_id": _trigger_ids(scored, _trigger_rows(scored, packing), packing)})
+    ids = _ids(scored, _trigger_rows(scored, packing))
+    return pa.Table.from_arrays([pa.array(ids, pa.string())], schema=_TRIGGERS)
 
 
 def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSettings) -> Expanded:
@@ -65,20 +67,21 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
     triggers = _trigger_rows(scored, packing)
     if not len(triggers) or not windows.num_rows:
         return Expanded(scored)
-    rank = positions(column(windows, "trigger_id"), _trigger_ids(scored, triggers, packing))
+    ranks = {name: place for place, name in enumerate(_ids(scored, triggers))}
+    rank = np.array([ranks.get(name, -1) for name in texts(windows, "trigger_id")])
     offset = ints(windows, "offset")
     order = np.lexsort((offset, rank))
     order = order[(rank[order] >= 0) & (offset[order] != 0)]
     if not len(order):
         return Expanded(scored)
-    target, new = _targets(column(windows, "node").take(pa.array(order)), column(scored, "node"))
+    target, new = _targets(column(windows, "node"), order, column(scored, "node"))
     origin = triggers[rank[order]]
     offers = _Offers(target, origin, _decays(scored, packing)[origin], offset[order])
 
     state = Inheritance(scored, column(windows, "node"), order[new], Path.SESSION_CONTEXT)
     counted = packing.session_context_packing is not None
     np.maximum.at(state.context, target, relevance(scored)[origin])
-    state.join(np.unique(target), count=counted)
+    state.join(target, count=counted)
     if counted:
         _link(state, offers, triggers, column(scored, "node_id"))
     _take_best(state, offers, known=scored.num_rows)
@@ -88,14 +91,12 @@ def expand_session(scored: pa.Table, windows: pa.Table, *, packing: PackingSetti
 def _trigger_rows(scored: pa.Table, packing: PackingSettings) -> Rows:
     if packing.session_context_window <= 0:
         return np.empty(0, dtype=np.int64)
-    best = column(scored.slice(0, packing.session_context_top_k), "session_id")
-    if not best.null_count:
-        return np.arange(len(best))
-    return np.flatnonzero(best.is_valid().to_numpy(zero_copy_only=False))
+    return np.flatnonzero(present(scored, "session_id")[: packing.session_context_top_k])
 
 
-def _trigger_ids(scored: pa.Table, rows: Rows, packing: PackingSettings) -> pa.Array:
-    return column(scored.slice(0, packing.session_context_top_k), "node_id").take(pa.array(rows))
+def _ids(scored: pa.Table, rows: Rows) -> list[str]:
+    places, memories = parts(column(scored, "node"))
+    return ids_at(memories, places[rows])
 
 
 def _decays(scored: pa.Table, packing: PackingSettings) -> npt.NDArray[np.float64]:
@@ -105,18 +106,26 @@ def _decays(scored: pa.Table, packing: PackingSettings) -> npt.NDArray[np.float6
     return np.where(codes(scored, "formula_version") == _RANK_FUSION, plain if fused is None else fused, plain)
 
 
-def _targets(neighbours: pa.DictionaryArray, known: pa.DictionaryArray) -> tuple[Rows, Rows]:
-    """Return each neighbour's row, new memories after the known ones, and where each new one is first seen."""
-    target = places(neighbours, known)
-    unknown = np.flatnonzero(target < 0)
-    if not len(unknown):
-        return target, unknown
-    _, first, number = np.unique(neighbours.indices.to_numpy()[unknown], return_index=True, return_inverse=True)
-    arrival = np.argsort(first)
-    slot = np.empty(len(first), np.int64)
-    slot[arrival] = np.arange(len(first))
-    target[unknown] = slot[number] + len(known)
-    return target, unknown[first[arrival]]
+def _targets(neighbours: pa.DictionaryArray, order: Rows, known: pa.DictionaryArray) -> tuple[Rows, Rows]:
+    """Return each neighbour's row, new memories after the known ones, and where each new one is first seen.
+
+    Args:
+        neighbours: References to memories, none twice in what they refer to.
+        order: Which of them are meant, in which order.
+        known: References of the list.
+    """
+    target = places(neighbours, known)[order]
+    unknown = np.flatnonzero(target < 0).tolist()
+    memories = parts(neighbours)[0][order]
+    rows: dict[int, int] = {}
+    firsts: list[int] = []
+    for place in unknown:  # few: most neighbours of good hits are candidates already
+        memory = int(memories[place])
+        if memory not in rows:
+            rows[memory] = len(known) + len(rows)
+            firsts.append(place)
+        target[place] = rows[memory]
+    return target, np.array(firsts, np.int64)
 
 
 def _take_best(state: Inheritance, offers: _Offers, known: int) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stages.costs import LineCosts
 from stages.fold import Folding
-from stages.layout import Layout
+from stages.layout import SLACK, Layout
 from stages.lines import Lines
 
 __all__ = ["Ladder", "fill"]
@@ -43,6 +43,11 @@ class Ladder:
         if level not in self._tokens:
             self._tokens[level] = self.lines(level).tokens.tolist()
         return self._tokens[level]
+
+    def most_saved(self) -> int:
+        """Return the most tokens that a line can save where it stands last, without its break."""
+        # Lower levels are not rendered to find out.
+        return SLACK if len(self.levels) > 1 else int(self.full.saved.max(initial=0))
 
     def cheapest_from(self, order: list[int]) -> list[int]:
         """Return, for each place of the order, the fewest tokens any record from there on can cost."""
@@ -78,7 +83,9 @@ def fill(
     tokens = ladder.tokens(richest)
     cheapest: list[int] | None = None
     ahead = layout.extend(order, full, richest) if folding is None and not any(blank) else 0
-    tried, room = ahead, layout.room
+    # What most lines are refused by: the layout's own limit allows for more than these lines ever save.
+    spare = SLACK - ladder.most_saved()
+    tried, room = ahead, layout.room - spare
     for tried, row in enumerate(order[ahead:], ahead + 1):
         if blank[row]:
             reasons[row] = "no_text"
@@ -91,11 +98,11 @@ def fill(
                         layout.remove(covered)
                         folding.remove(covered)
                         reasons[covered] = "folded"
-            room = layout.room
+            room = layout.room - spare
         elif any(
             ladder.tokens(level)[row] <= room and layout.add(row, ladder.lines(level)[row], level) for level in lower
         ):
-            room = layout.room
+            room = layout.room - spare
         else:
             reasons[row] = "budget"
             if cheapest is None:
@@ -103,7 +110,8 @@ def fill(
             if tried < len(order) and cheapest[tried] > room:
                 break
     # Nothing from here on fits; only the reasons are still to be told apart.
-    return reasons | _reasons_left(order[tried:], blank, folding, required)
+    reasons.update(_reasons_left(order[tried:], blank, folding, required))
+    return reasons
 
 
 def _reasons_left(

@@ -105,6 +105,8 @@ def filter_time(
     and preferences. ``knowledge_at`` bounds admission. The event bounds are inclusive and fall back to
     the creation time of a memory without an event time.
     """
+    if time_from is time_to is knowledge_at is event_time_from is event_time_to is None:
+        return candidates
     keep = np.ones(candidates.num_rows, dtype=bool)
     if time_from is not None:
         ends = times(candidates, "valid_to")

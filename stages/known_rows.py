@@ -12,9 +12,8 @@ from collections import OrderedDict
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from prme_ray.model.tables import column, same_target
+from prme_ray.model.tables import column, id_ranks, ids_of, parts, place_of
 from stages.lines import KnownLines
 
 __all__ = ["KnownRows", "RowFacts", "packed_ids"]
@@ -36,8 +35,6 @@ class RowFacts:
     def __init__(self, target: pa.StructArray) -> None:
         self.target = target
         self.lines: dict[str, KnownLines] = {}
-        self._ids: list[str] | None = None
-        self._ranks: npt.NDArray[np.int64] | None = None
         self._packed_ids: npt.NDArray[np.void] | None = None
         self._sources_shared: bool | None = None
 
@@ -52,9 +49,7 @@ class RowFacts:
     @property
     def ids(self) -> list[str]:
         """Id of each row."""
-        if self._ids is None:
-            self._ids = self.target.field("node_id").to_pylist()
-        return self._ids
+        return ids_of(self.target)
 
     @property
     def packed_ids(self) -> npt.NDArray[np.void]:
@@ -66,10 +61,7 @@ class RowFacts:
     @property
     def ranks(self) -> npt.NDArray[np.int64]:
         """Place of each row's id among all different ids in ascending order, from 1."""
-        if self._ranks is None:
-            ranks = pc.rank(self.target.field("node_id"), sort_keys="ascending", tiebreaker="dense")
-            self._ranks = ranks.to_numpy().astype(np.int64)
-        return self._ranks
+        return id_ranks(self.target)
 
 
 class KnownRows:
@@ -81,22 +73,20 @@ class KnownRows:
 
     def __init__(self, entries: int = 32) -> None:
         self._entries = entries
-        self._facts: OrderedDict[tuple[int, int, int], RowFacts] = OrderedDict()
+        self._facts: OrderedDict[tuple[int | None, ...], RowFacts] = OrderedDict()
 
     def of(self, table: pa.Table) -> tuple[RowFacts, npt.NDArray[np.int32]]:
         """Return the facts about the memories a table's ``node`` column points to, and its rows there."""
-        reference = column(table, "node")
-        target = reference.dictionary
-        buffer = target.field(0).buffers()[-1]
-        key = (0 if buffer is None else buffer.address, len(target), target.offset)
+        rows, target = parts(column(table, "node"))
+        # What is kept is held, so nothing else can come to stand at its place.
+        key = place_of(target)
         facts = self._facts.get(key)
-        if facts is None or not same_target(facts.target, target):
-            facts = RowFacts(target)
-            self._facts[key] = facts
+        if facts is None:
+            facts = self._facts[key] = RowFacts(target)
             while len(self._facts) > self._entries:
                 self._facts.popitem(last=False)
         else:
             # A race with another thread's removal only costs working the facts out again.
             self._facts[key] = facts
             self._facts.move_to_end(key)
-        return facts, reference.indices.to_numpy()
+        return facts, rows

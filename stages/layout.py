@@ -110,14 +110,22 @@ class Layout:
         if self._links:
             return 0
         limit = self._available - SLACK
-        sections, packed = self._section_of, self._rows
+        sections, packed, total = self._section_of, self._rows, self.total
         for place, row in enumerate(rows):
             line, section = lines[row], sections[row]
             known = section in packed and (self._speakers or not line.speaker)
-            growth = line.tokens if known else self._growth(section, line)
-            if self.total + growth > limit:
+            total += line.tokens if known else self._growth(section, line)
+            if total > limit:
                 return place
-            self._enter(row, line, level, growth)
+            if known:
+                # As _enter does it; the call would cost as much as all the rest.
+                self.total = total
+                packed[section].append(row)
+                self.lines[row] = line
+                self.levels[row] = level
+                self._speakers += line.speaker
+            else:
+                self._enter(row, line, level, total - self.total)
         return len(rows)
 
     def remove(self, row: int) -> None:

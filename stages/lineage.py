@@ -15,12 +15,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, Path, code
-from prme_ray.model.tables import ADJUSTMENT, SCORED, bools, column, floats, joined_references, picked
-from stages.columns import Rows, by_score
+from prme_ray.model.tables import (
+    ADJUSTMENT,
+    SCORED,
+    bools,
+    built,
+    column,
+    floats,
+    id_ranks,
+    ids_at,
+    joined_parts,
+    picked,
+    referring,
+    shorts,
+)
+from stages.columns import Rows, by_score, constant
 
 __all__ = ["Expanded", "Inheritance", "append_adjustments"]
 
 _STEP_FIELDS = list(ADJUSTMENT)
+_FLOAT = pa.float64()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,7 @@ def append_adjustments(
     adjustments: pa.ListArray,
     rows: Rows,
     *,
+    count: int,
     kind: Adjustment,
     coefficients: npt.NDArray[np.float64],
     sources: pa.Array,
@@ -52,8 +67,9 @@ def append_adjustments(
     """Append one step to the lists of some rows.
 
     Args:
-        adjustments: A SCORED table's ``adjustments``, n lists.
+        adjustments: A SCORED table's ``adjustments``, n lists; any number of lists when all are empty.
         rows: The k rows that get a step: ascending, without repeats.
+        count: How many lists there are, n.
         kind: What the step is.
         coefficients: Its number, shape (k,).
         sources: Id of the memory each step came from, length k.
@@ -68,16 +84,17 @@ def append_adjustments(
             pa.array(np.full(size, code(kind), dtype=np.int8)),
             pa.array(coefficients, pa.float64()),
             sources,
-            pa.nulls(size, pa.float64()) if neural is None else pa.array(neural, pa.float64()),
+            constant(None, _FLOAT, size) if neural is None else pa.array(neural, pa.float64()),
         ],
         fields=_STEP_FIELDS,
     )
-    starts = adjustments.offsets.to_numpy().astype(np.int64)
-    joins = np.zeros(len(adjustments), dtype=np.int64)
-    joins[rows] = 1
-    offsets = (starts - starts[0]) + np.concatenate(([0], np.cumsum(joins)))
-    old = adjustments.values.slice(int(starts[0]), int(starts[-1] - starts[0]))
-    if len(old):
+    joins = np.zeros(count + 1, dtype=np.int64)
+    joins[rows + 1] = 1
+    offsets = np.cumsum(joins)
+    if len(adjustments.values):
+        starts = adjustments.offsets.to_numpy().astype(np.int64)
+        offsets += starts - starts[0]
+        old = adjustments.values.slice(int(starts[0]), int(starts[-1] - starts[0]))
         # A row's new step stands at the end of its list; every other place is an old step, in order.
         source = np.empty(len(old) + size, dtype=np.int64)
         is_new = np.zeros(len(source), dtype=bool)
@@ -115,21 +132,21 @@ class Inheritance:
         """
         size = len(new)
         self._scored = scored
-        self._path = path
-        self._nodes = joined_references(column(scored, "node"), picked(pool, new))
-        self.scores = np.concatenate([floats(scored, "composite_score"), np.zeros(size)])
-        self.context = np.concatenate([floats(scored, "context_relevance"), np.zeros(size)])
-        self.paths = np.concatenate([column(scored, "paths").to_numpy(), np.full(size, path.bit, dtype=np.int16)])
-        self.counts = np.concatenate([column(scored, "path_count").to_numpy(), np.ones(size, dtype=np.int16)])
-        self.origin: Rows = np.concatenate([np.arange(scored.num_rows), np.full(size, -1)])
+        self._bit = path.bit
+        self._rows, self._memories = joined_parts(column(scored, "node"), pool, new)
+        self.scores = _extended(floats(scored, "composite_score"), 0.0, size)
+        self.context = _extended(floats(scored, "context_relevance"), 0.0, size)
+        self.paths = _extended(shorts(scored, "paths"), self._bit, size)
+        self.counts = _extended(shorts(scored, "path_count"), 1, size)
+        self.origin: Rows = _extended(np.arange(scored.num_rows), -1, size)
         self.decay = np.full(scored.num_rows + size, np.nan)
         self.trigger_ids: pa.Array | None = None
         self.offsets: pa.Array | None = None
 
     def join(self, rows: Rows, *, count: bool) -> None:
-        """Add the stage's path to rows (without repeats); with ``count``, those that join it also count it."""
-        rows = rows[(self.paths[rows] & self._path.bit) == 0]
-        self.paths[rows] |= self._path.bit
+        """Add the stage's path to rows; with ``count``, those that join it count it, once if named twice."""
+        rows = rows[(self.paths[rows] & self._bit) == 0]
+        self.paths[rows] |= self._bit
         if count:
             self.counts[rows] += 1
 
@@ -150,36 +167,33 @@ class Inheritance:
         inherited = ~np.isnan(self.decay)
         order = np.arange(len(inherited)) if keep is None else keep
         if always_sort or inherited.any():
-            before = order
-            order = before[by_score(self.scores[before], lambda places: self._ids(before[places]))]
-        columns = {"node": picked(self._nodes, order)}
-        columns |= self._signals(order, inherited[order])
-        columns |= self._lineage(kind, order, inherited[order])
-        table = pa.Table.from_arrays([columns[name] for name in SCORED.names], schema=SCORED)
+            order = order[by_score(self.scores[order], id_ranks(self._memories)[self._rows[order]])]
+        inherited = inherited[order]
+        columns = {"node": referring(self._rows[order], self._memories)}
+        columns |= self._signals(order, inherited)
+        columns |= self._lineage(kind, order, inherited)
         new = order[order >= self._scored.num_rows]
-        added = tuple(self._ids(new).to_pylist()) if len(new) else ()
-        return Expanded(table, added, changed=True)
+        return Expanded(built(SCORED, columns), tuple(self._ids(new)), changed=True)
 
-    def _ids(self, rows: Rows) -> pa.Array:
-        taken = self._nodes.indices.to_numpy()[rows]
-        return self._nodes.dictionary.field("node_id").take(pa.array(taken))
+    def _ids(self, rows: Rows) -> list[str]:
+        return ids_at(self._memories, self._rows[rows]) if len(rows) else []
 
-    def _signals(self, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
+    def _signals(self, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return the columns between the node record and the lineage."""
         new = order >= self._scored.num_rows
         added = bool(new.any())
         source = np.where(new, 0, order) if added else order
-        columns: dict[str, pa.Array] = {}
+        columns: dict[str, Any] = {}
         for name in ("semantic_score", "lexical_score", "graph_proximity"):
             values = floats(self._scored, name)[source]
-            columns[name] = pa.array(np.where(new, 0.0, values) if added else values)
+            columns[name] = np.where(new, 0.0, values) if added else values
         own_trace = bools(self._scored, "has_own_trace")[source] & ~inherited
         columns |= {
-            "paths": pa.array(self.paths[order]),
-            "path_count": pa.array(self.counts[order]),
-            "composite_score": pa.array(self.scores[order]),
-            "context_relevance": pa.array(self.context[order]),
-            "has_own_trace": pa.array(own_trace),
+            "paths": self.paths[order],
+            "path_count": self.counts[order],
+            "composite_score": self.scores[order],
+            "context_relevance": self.context[order],
+            "has_own_trace": own_trace,
             # The cross-encoder did not give an inherited score.
             "reranker_score": self._kept("reranker_score", order, new | inherited),
             "semantic_relevance": self._kept("semantic_relevance", order, new),
@@ -193,7 +207,7 @@ class Inheritance:
         """Return an input column in the new order, null where ``cleared``."""
         values = column(self._scored, name)
         if values.null_count == len(values):
-            return pa.nulls(len(order), values.type)
+            return constant(None, values.type, len(order))
         return values.take(pa.array(order, mask=cleared))
 
     def _lineage(self, kind: Adjustment, order: Rows, inherited: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
@@ -202,17 +216,21 @@ class Inheritance:
         steps = column(self._scored, "adjustments")
         if len(steps.values):
             steps = steps.take(pa.array(origin))
-        elif len(steps) != len(order):
-            steps = pa.ListArray.from_arrays(
-                pa.array(np.zeros(len(order) + 1, np.int32)), steps.values, type=steps.type
-            )
         rows = np.flatnonzero(inherited)
-        if len(rows):
+        if len(rows) or len(steps) != len(order):
             steps = append_adjustments(
                 steps,
                 rows,
+                count=len(order),
                 kind=kind,
                 coefficients=self.decay[order[rows]],
-                sources=self._ids(origin[rows]),
+                sources=pa.array(self._ids(origin[rows]), pa.string()),
             )
         return {"lineage": picked(column(self._scored, "lineage"), origin), "adjustments": steps}
+
+
+def _extended(values: npt.NDArray[Any], filling: float, size: int) -> npt.NDArray[Any]:
+    """Return a copy with ``size`` more values of one kind at its end."""
+    if not size:
+        return values.copy()
+    return np.concatenate([values, np.full(size, filling, values.dtype)])

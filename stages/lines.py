@@ -39,12 +39,14 @@ class Lines:
     Attributes:
         tokens: Tokens of each line with its line break, shape (n,).
         blank: Whether each memory's content is blank, shape (n,).
+        saved: Tokens that each line saves where it stands last, without its break, shape (n,).
     """
 
     _pool: Sequence[Line | None]
     _places: list[int]
     tokens: npt.NDArray[np.int64]
     blank: npt.NDArray[np.bool_]
+    saved: npt.NDArray[np.int64]
     _starts: Sequence[str] | None = None
 
     @classmethod
@@ -52,7 +54,8 @@ class Lines:
         """Return these lines, one a row."""
         tokens = np.array([line.tokens for line in lines], np.int64)
         blank = np.array([line.blank for line in lines], np.bool_)
-        return cls(lines, list(range(len(lines))), tokens, blank)
+        saved = np.array([line.tokens - line.last for line in lines], np.int64)
+        return cls(lines, list(range(len(lines))), tokens, blank, saved)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -88,6 +91,7 @@ class KnownLines:
         self._lines: list[Line | None] = [None] * size
         self._tokens = np.full(size, _UNKNOWN, np.int64)
         self._blank = np.zeros(size, np.bool_)
+        self._saved = np.zeros(size, np.int64)
 
     def missing(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
         """Return the places in ``rows`` of memories whose line is not known."""
@@ -98,8 +102,9 @@ class KnownLines:
         # The token count comes last: whoever sees it finds the rest.
         self._lines[row] = line
         self._blank[row] = line.blank
+        self._saved[row] = line.tokens - line.last
         self._tokens[row] = line.tokens
 
     def at(self, rows: npt.NDArray[Any]) -> Lines:
         """Return the lines of these memories; all of them must be known."""
-        return Lines(self._lines, rows.tolist(), self._tokens[rows], self._blank[rows])
+        return Lines(self._lines, rows.tolist(), self._tokens[rows], self._blank[rows], self._saved[rows])

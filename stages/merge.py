@@ -22,13 +22,34 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Path
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.tables import CANDIDATE, NODE, column, floats, ints, joined_references, refer, target_of
+from prme_ray.model.tables import (
+    CANDIDATE,
+    NODE,
+    SIGNALS,
+    built,
+    column,
+    field_of,
+    floats,
+    ints,
+    joined_references,
+    parts,
+    refer,
+    same_target,
+    target_of,
+)
 from stages.columns import Rows, first_seen, places
 
 __all__ = ["append_lexical", "append_new", "merge", "merge_max_signals", "merge_term_sets", "normalise_bm25"]
 
+_CHANNELS = (
+    (Path.GRAPH, Path.GRAPH.bit, 2),
+    (Path.VECTOR, Path.VECTOR.bit, 0),
+    (Path.LEXICAL, Path.LEXICAL.bit, 1),
+    (Path.PINNED, Path.PINNED.bit, -1),
+)
+"""Path, its bit and the row of its signal (none: -1), in first-seen order."""
+
 Floats = npt.NDArray[np.float64]
-_SIGNALS = ("semantic_score", "lexical_score", "graph_proximity")
 
 
 def normalise_bm25(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -62,16 +83,14 @@ def merge(graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table
     """
     tables = (graph, vector, lexical, pinned)
     memories = target_of(nodes)
-    slots, where = first_seen([column(table, "node_id") for table in tables], memories.field("node_id"))
+    slots, where = first_seen([column(table, "node_id") for table in tables], field_of(memories, "node_id"))
     signals = np.zeros((3, len(where)))
     paths = np.zeros(len(where), dtype=np.int16)
     start = 0
-    for table, path, row in zip(
-        tables, (Path.GRAPH, Path.VECTOR, Path.LEXICAL, Path.PINNED), (2, 0, 1, -1), strict=True
-    ):
+    for table, (path, bit, row) in zip(tables, _CHANNELS, strict=True):
         here = slots[start : start + table.num_rows]
         start += table.num_rows
-        paths[here] |= path.bit
+        paths[here] |= bit
         if row >= 0:
             values = floats(table, "signal")
             np.maximum.at(signals[row], here, normalise_bm25(values) if path is Path.LEXICAL else values)
@@ -117,8 +136,10 @@ def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes
     Returns:
         The longer table and how many rows were added.
     """
+    if _all_held(term_sets, candidates):
+        return candidates, 0
     memories = target_of(nodes)
-    where, _, values = merge_term_sets(term_sets, node_ids=memories.field("node_id"))
+    where, _, values = merge_term_sets(term_sets, node_ids=field_of(memories, "node_id"))
     known = where >= 0
     found = refer(memories, where[known])
     new = places(found, column(candidates, "node")) < 0
@@ -129,6 +150,18 @@ def append_lexical(candidates: pa.Table, term_sets: Sequence[pa.Table], *, nodes
     paths = np.full(signals.shape[1], Path.LEXICAL.bit, dtype=np.int16)
     rows = _candidates(found.filter(pa.array(new)), paths, signals)
     return _stacked(candidates, rows), rows.num_rows
+
+
+def _all_held(hits: Sequence[pa.Table], candidates: pa.Table) -> bool:
+    """Return whether every hit is a candidate, as far as row numbers tell: what a scan finds mostly is."""
+    rows, memories = parts(column(candidates, "node"))
+    ids = field_of(memories, "node_id")
+    found = [parts(column(table, "node_id")) for table in hits if table.num_rows]
+    if not all(same_target(target, ids) for _, target in found):
+        return False
+    held = np.zeros(len(ids), np.bool_)
+    held[rows] = True
+    return all(bool(held[hit].all()) for hit, _ in found)
 
 
 def append_new(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Table:
@@ -159,7 +192,7 @@ def merge_max_signals(first: pa.Table, alternates: Sequence[pa.Table]) -> pa.Tab
     firsts = _first_rows(encoded)
     _same_records(joined, np.flatnonzero(firsts[slots] != np.arange(len(slots))), firsts[slots])
     signals = np.full((3, len(firsts)), -np.inf)
-    for row, name in enumerate(_SIGNALS):
+    for row, name in enumerate(SIGNALS):
         values = floats(joined, name)
         if not np.isfinite(values).all():
             raise InvalidRequest(argument=name, given=float(values[~np.isfinite(values)][0]), allowed="a finite number")
@@ -209,5 +242,5 @@ def _same_records(joined: pa.Table, repeats: Rows, originals: Rows) -> None:
 def _candidates(nodes: pa.DictionaryArray, paths: npt.NDArray[np.int16], signals: npt.NDArray[np.float64]) -> pa.Table:
     """Return CANDIDATE rows of n references to memories and signals of shape (3, n)."""
     counts = np.bitwise_count(paths).astype(np.int16)
-    signal_columns = [pa.array(row) for row in signals]
-    return pa.Table.from_arrays([nodes, pa.array(paths), pa.array(counts), *signal_columns], schema=CANDIDATE)
+    columns = {"node": nodes, "paths": paths, "path_count": counts, **dict(zip(SIGNALS, signals, strict=True))}
+    return built(CANDIDATE, columns)

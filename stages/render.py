@@ -42,14 +42,14 @@ _SECTION_OF_TYPE = {
     NodeType.EVENT: "provenance_refs",
 }
 _BY_TYPE = np.array([SECTIONS.index(_SECTION_OF_TYPE[kind]) for kind in NodeType], dtype=np.int8)
-_CONTESTED = SECTIONS.index("contested_claims")
+_CONTESTED = np.int8(SECTIONS.index("contested_claims"))
+_CONTESTED_STATE = code(LifecycleState.CONTESTED)
 
 
 def section_codes(table: pa.Table) -> npt.NDArray[np.int8]:
     """Return each row's section, shape (n,): a contested state overrides the type."""
     by_type = _BY_TYPE[codes(table, "node_type")]
-    contested = codes(table, "lifecycle_state") == code(LifecycleState.CONTESTED)
-    return np.where(contested, np.int8(_CONTESTED), by_type)
+    return np.where(codes(table, "lifecycle_state") == _CONTESTED_STATE, _CONTESTED, by_type)
 
 
 def has_references(context_format: ContextFormat, *, citations: bool) -> bool:

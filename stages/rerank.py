@@ -17,7 +17,7 @@ import pyarrow as pa
 from prme_ray.model.enums import PINNABLE_STATES, Adjustment, NodeType, code
 from prme_ray.model.errors import EncoderRejected
 from prme_ray.model.settings.rerank import RerankPolicy
-from prme_ray.model.tables import bools, codes, column, floats, ints, replace, take
+from prme_ray.model.tables import bools, codes, column, floats, ints, ranks_of, replace, take
 from stages.columns import Rows, by_score
 from stages.lineage import append_adjustments
 
@@ -51,15 +51,17 @@ def rerank(
     values = _checked(neural, ids.to_pylist())
     if not size:
         return scored
+    ranks = ranks_of(column(scored, "node"))
     # -0.0 would be written into the lineage as another number than 0.0.
     weight = abs(float(prior_weight))
     composite = floats(scored, "composite_score").copy()
     blended = (1.0 - weight) * values + weight * composite[:size]
-    order = by_score(blended, lambda places: ids.take(pa.array(places)))
+    order = by_score(blended, ranks[:size])
     rows = np.arange(size)
     steps = append_adjustments(
         column(scored, "adjustments"),
         rows,
+        count=scored.num_rows,
         kind=Adjustment.NEURAL_BLEND,
         coefficients=np.full(size, weight),
         sources=ids,
@@ -73,9 +75,16 @@ def rerank(
         dealt = np.empty(size)
         dealt[order] = np.sort(composite[:size])[::-1]
         composite[:size] = dealt
-        steps = append_adjustments(steps, rows, kind=Adjustment.NEURAL_RANK_ASSIGNMENT, coefficients=dealt, sources=ids)
+        steps = append_adjustments(
+            steps,
+            rows,
+            count=scored.num_rows,
+            kind=Adjustment.NEURAL_RANK_ASSIGNMENT,
+            coefficients=dealt,
+            sources=ids,
+        )
         # Rows that had equal scores still have them: only the id can order them.
-        order = by_score(dealt, lambda places: ids.take(pa.array(places)))
+        order = by_score(dealt, ranks[:size])
     reranker = floats(scored, "reranker_score").copy()
     reranker[:size] = values
     table = replace(
@@ -117,8 +126,8 @@ def _anchor_first(scored: pa.Table, order: Rows) -> Rows:
     ordinary = np.flatnonzero(~special & (ints(scored, "path_count") >= _MULTI_PATH))
     if not len(ordinary):
         return order
-    ids = column(scored, "node_id").take(pa.array(ordinary))
-    best = ordinary[by_score(floats(scored, "composite_score")[ordinary], lambda rows: ids.take(pa.array(rows)))[0]]
+    scores = floats(scored, "composite_score")[ordinary]
+    best = ordinary[by_score(scores, ranks_of(column(scored, "node"))[ordinary])[0]]
     if best >= len(order):
         return order
     return np.concatenate([[best], order[order != best]])

@@ -14,7 +14,7 @@ from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import EpistemicType, Intent, NodeType, Path
 from prme_ray.model.errors import InvalidRequest
 from prme_ray.model.settings import ScoringSettings
-from prme_ray.model.tables import bools, codes, floats, ints
+from prme_ray.model.tables import bools, codes, floats, shorts
 from stages.affinity import temporal_affinity
 from stages.current_update import boost_newest_updates, is_current_state, no_boost
 from stages.epistemic import epistemic_weights as weigh_epistemic
@@ -26,6 +26,7 @@ from stages.weight_shifts import additive_weights, is_neutral
 __all__ = ["score_rank_fusion"]
 
 _FORMULA = 2
+_VECTOR, _LEXICAL = Path.VECTOR.bit, Path.LEXICAL.bit
 _TIE_STEP = 1e-11
 
 Mask = npt.NDArray[np.bool_]
@@ -74,9 +75,9 @@ def score_rank_fusion(
     updates = bools(candidates, "update_wording")
     current = is_current_state(analysis, pool_has_update=bool(updates.any()))
 
-    paths = ints(candidates, "paths")
-    on_semantic = ((paths & Path.VECTOR.bit) != 0) | (semantic > 0.0)
-    on_lexical = ((paths & Path.LEXICAL.bit) != 0) | (lexical > 0.0)
+    paths = shorts(candidates, "paths")
+    on_semantic = ((paths & _VECTOR) != 0) | (semantic > 0.0)
+    on_lexical = ((paths & _LEXICAL) != 0) | (lexical > 0.0)
     on_channel = on_semantic | on_lexical
     constant = _rank_constant(scoring)
     semantic_rank, semantic_part = _channel(semantic, on_semantic, constant)

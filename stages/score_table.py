@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,26 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Adjustment, code
 from prme_ray.model.errors import InvalidRequest
-from prme_ray.model.ordering import ordered
-from prme_ray.model.tables import ADJUSTMENT, CANDIDATE, LINEAGE, SCORED, column, floats, ints, picked, refer
+from prme_ray.model.ordering import ordered_by_place
+from prme_ray.model.tables import (
+    ADJUSTMENT,
+    LINEAGE,
+    SCORED,
+    SIGNALS,
+    built,
+    column,
+    field_of,
+    floats,
+    id_ranks,
+    ids_at,
+    ints,
+    parts,
+    picked,
+    refer,
+    referring,
+    shorts,
+)
+from stages.columns import constant
 from stages.current_update import Boost
 from stages.numeric import Floats
 
@@ -23,6 +40,10 @@ __all__ = ["Scored", "channel_scores", "path_scores", "ranked"]
 _STEPS = SCORED.field("adjustments").type
 _NO_STEPS = pa.array([], ADJUSTMENT)
 _FULL_PATHS = 3.0
+_FLOAT = pa.float64()
+_LINEAGE_FIELDS = list(LINEAGE)
+_LINEAGE = [(field.name, field.type) for field in LINEAGE]
+_EMPTY_AT_FIRST = [(field.name, field.type) for field in SCORED if field.nullable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,42 +106,40 @@ def ranked(
             one number for every row. A nullable column that is missing is null.
     """
     rows = candidates.num_rows
-    ids = column(candidates, "node_id")
-    place = ordered([-boost.scores, -path_score], ids_at=lambda rows: ids.take(pa.array(rows)).to_pylist())
+    nodes = column(candidates, "node")
+    own, memories = parts(nodes)
+    ids = referring(own, field_of(memories, "node_id"))
+    place = ordered_by_place([-boost.scores, -path_score], places=id_ranks(memories)[own])
     origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
-    lineages = [_filled(origin.get(field.name), field.type, rows) for field in LINEAGE]
+    lineages = [_filled(origin.get(name), kind, rows) for name, kind in _LINEAGE]
     # Lineages stay in the candidates' order; sorting only turns the references to them.
-    lineage = refer(pa.StructArray.from_arrays(lineages, fields=list(LINEAGE)), place)
-    arrays = [picked(column(candidates, "node"), place)]
-    arrays += [pa.array(column(candidates, field.name).to_numpy()[place]) for field in list(CANDIDATE)[1:]]
+    lineage = refer(pa.StructArray.from_arrays(lineages, fields=_LINEAGE_FIELDS), place)
     values = {
+        "node": picked(nodes, place),
+        "paths": shorts(candidates, "paths")[place],
+        "path_count": shorts(candidates, "path_count")[place],
+        **{name: floats(candidates, name)[place] for name in SIGNALS},
         "composite_score": boost.scores[place],
-        "context_relevance": 0.0,
-        "has_own_trace": True,
+        "context_relevance": constant(0.0, _FLOAT, rows),
+        "has_own_trace": constant(True, pa.bool_(), rows),
         "lineage": lineage,
-        "adjustments": _steps(ids, boost=boost, place=place),
+        "adjustments": _steps(nodes, boost=boost, place=place),
+        **{name: constant(None, kind, rows) for name, kind in _EMPTY_AT_FIRST},
     }
-    rest = list(SCORED)[len(CANDIDATE) :]
-    arrays += [_filled(values.get(field.name), field.type, rows) for field in rest]
-    return pa.Table.from_arrays(arrays, schema=SCORED)
+    return built(SCORED, values)
 
 
 def _filled(value: Any, kind: Any, rows: int) -> pa.Array:
     if isinstance(value, np.ndarray):
-        return pa.array(value, kind)
-    return value if isinstance(value, pa.Array) else _constant(value, kind, rows)
+        return pa.array(value)
+    return value if isinstance(value, pa.Array) else constant(value, kind, rows)
 
 
-@lru_cache(maxsize=512)
-def _constant(value: float | None, kind: Any, rows: int) -> pa.Array:
-    """Return ``rows`` times one value; arrays never change, so equal ones are shared."""
-    return pa.nulls(rows, kind) if value is None else pa.array(np.full(rows, value, kind.to_pandas_dtype()))
-
-
-def _steps(ids: Any, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:
+def _steps(nodes: pa.DictionaryArray, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:
     """Return the ``adjustments`` column in rank order: a current-update step on the boosted rows."""
     if not len(boost.rows):
         return pa.ListArray.from_arrays(pa.array(np.zeros(len(place) + 1, np.int32)), _NO_STEPS, type=_STEPS)
+    own, memories = parts(nodes)
     coefficient = np.zeros(len(place))
     coefficient[boost.rows] = boost.coefficients
     coefficient = coefficient[place]
@@ -130,7 +149,7 @@ def _steps(ids: Any, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:
         [
             pa.array(np.full(count, code(Adjustment.CURRENT_UPDATE), np.int8)),
             pa.array(coefficient[raised]),
-            ids.take(pa.array(place[raised])),
+            pa.array(ids_at(memories, own[place[raised]]), pa.string()),
             pa.nulls(count, pa.float64()),
         ],
         fields=list(ADJUSTMENT),

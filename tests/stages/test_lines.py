@@ -9,6 +9,7 @@ def test_lines_are_read_by_row_and_what_they_cost_as_arrays() -> None:
     lines = Lines.of([ONE, TWO])
     assert (len(lines), list(lines), lines[1]) == (2, [ONE, TWO], TWO)
     assert (lines.tokens.tolist(), lines.blank.tolist()) == ([3, 2], [False, True])
+    assert lines.saved.tolist() == [1, 1]
 
 
 def test_known_lines_are_answered_in_any_order_and_the_others_named() -> None:
