@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,23 @@ class PoolProvider:
         """Return one vector a text, in order, one text an inference."""
         return [self._one(text, question=False) for text in texts]
 
+    def begin(self, asked: bytes) -> tuple[Any, Callable[[], None]]:
+        """Return a reference to the vector of a packed question, and what to call once it is there.
+
+        Whoever uses it copes with the actor's death; :meth:`embed` does so by itself.
+        """
+        number = self._take()
+        try:
+            return self._actor(number).embed_question.remote(asked), lambda: self._free(number)
+        except BaseException:
+            self._free(number)
+            raise
+
+    def _free(self, number: int) -> None:
+        with self._lock:
+            if number in self._flights:
+                self._flights[number] -= 1
+
     def _one(self, text: str, *, question: bool) -> NDArray[np.float32]:
         deadline = time.monotonic() + self._handles.timeout_s
         while True:
@@ -77,9 +94,7 @@ class PoolProvider:
                     raise
                 self._forget(number)
             finally:
-                with self._lock:
-                    if number in self._flights:
-                        self._flights[number] -= 1
+                self._free(number)
 
     def _take(self) -> int:
         """Return the number of the least busy actor, counted as busier by one."""

@@ -146,7 +146,7 @@ def deploy(
         raise EncoderMismatch(stored=identity.identity, configured=encoder.identity)
     reader = spec.reader(COORDINATOR_PARTS)
     handles.shard_of = reader.catalog.shard_of
-    away = RayAway(handles)
+    away = RayAway(handles, encoder, pool)
     executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
     store = RemoteStore(reader, handles, executor=executor, ends=not (keep or found))
     return Deployed(store, encoder, executor)

@@ -12,15 +12,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from actors.handles import Handles
-from prme_ray.executors.engine import Outcome, Run, Work, run_flow
+from actors.pool import PoolProvider
+from prme_ray.executors.engine import Outcome, Run, Work, call_or_empty, run_flow
 from prme_ray.executors.question import Question, outcome_of, packed_question
 from prme_ray.executors.stage_call import packed_stage, stage_outcome
+from prme_ray.model.enums import Path
 from prme_ray.pipeline import Fragment, Place, fragment, tail_steps
+from storage.encoder.cache import CachedEncoder, Flight
 from storage.records import OwnerKey
 
 __all__ = ["CHANNEL_PLACES", "RayAway", "RayExecutor", "owner_of", "question_of"]
@@ -29,15 +34,25 @@ CHANNEL_PLACES = (Place.LEXICAL, Place.GRAPH, Place.VECTOR)
 """Places that have actors of their own, one a shard group."""
 
 
+_EMBED = fragment(Place.EMBEDDER)
+_VECTOR = fragment(Place.VECTOR)
+_SEMANTIC = Fragment(Place.EMBEDDER, (*_EMBED.steps, *_VECTOR.steps), ("plan",))
+"""Embedding and vector search as one: the vector goes from actor to actor, and is asked for first."""
+
+
 class RayAway:
     """Computes the channels' fragments on their actors, and configured pure steps on theirs.
 
     Args:
         handles: The actors.
+        encoder: Vectors kept by this coordinator.
+        pool: The embedding actors.
     """
 
-    def __init__(self, handles: Handles) -> None:
+    def __init__(self, handles: Handles, encoder: CachedEncoder, pool: PoolProvider) -> None:
         self._handles = handles
+        self._encoder = encoder
+        self._pool = pool
         placed = handles.deployment.cluster.stages
         self.stages = tuple(
             Fragment(Place.TAIL, (step,), step.inputs) for step in map(tail_steps().get, placed) if step
@@ -45,28 +60,80 @@ class RayAway:
 
     def fragments(self, flow: str) -> Sequence[Fragment]:
         """Return what is computed away; see :class:`~prme_ray.executors.engine.Away`."""
-        channels = [fragment(place, flow) for place in CHANNEL_PLACES]
-        return [*channels, *(() if flow else self.stages)]
+        if flow:
+            return [fragment(place, flow) for place in CHANNEL_PLACES]
+        others = (fragment(place) for place in CHANNEL_PLACES if place is not Place.VECTOR)
+        return [_SEMANTIC, *others, *self.stages]
 
     def start(self, fragment: Fragment, work: Work) -> Callable[[], Outcome]:
         """Start a fragment on its actor; the function returned waits for it."""
         if fragment.place is Place.TAIL:
             return self._start_stage(fragment, work)
-        owner = owner_of(work.values)
-        view = work.resources[fragment.place]
+        if fragment is _SEMANTIC:
+            return self._start_semantic(work)
+        owner, view = owner_of(work.values), work.resources[fragment.place]
         asked = packed_question(question_of(fragment, work))
-        kind = fragment.place.value
-
-        def group() -> int:
-            return self._handles.group_of(owner)
-
+        kind, group = fragment.place.value, partial(self._handles.group_of, owner)
         under_way = self._handles.ask(kind, group, "answer", asked)
 
         def wait() -> Outcome:
-            answered = self._handles.answer(under_way, kind, group, "answer", asked)
-            return outcome_of(answered, view, fragment)
+            return outcome_of(self._handles.answer(under_way, kind, group, "answer", asked), view, fragment)
 
         return wait
+
+    def _start_semantic(self, work: Work) -> Callable[[], Outcome]:
+        """Start embedding and vector search; the vector goes from one actor to the other."""
+        query: str = work.values["plan"].query
+        if not query.strip() or Path.VECTOR in work.disabled or Path.VECTOR in work.values["failures"]:
+            return lambda: self._step_by_step(work)
+        known = self._encoder.begin_query(query)
+        if known is None:  # another request is getting it
+            return lambda: self._step_by_step(work)
+        if not isinstance(known, Flight):
+            return self._start_search(work, known)
+        try:
+            asked = packed_question(question_of(_SEMANTIC, work))
+            vector, done = self._pool.begin(asked)
+            group = partial(self._handles.group_of, owner_of(work.values))
+            found = self._handles.ask(Place.VECTOR.value, group, "answer_near", asked, vector)
+        except BaseException:
+            known.abandon()
+            raise
+
+        def wait() -> Outcome:
+            try:
+                answered, made = self._handles.wait([found, vector], "vector")
+            except Exception:
+                # Once more, one after the other: that waits for the return of an actor, or tells which failed.
+                known.abandon()
+                return self._step_by_step(work)
+            finally:
+                done()
+            outcome = outcome_of(answered, work.resources[Place.VECTOR], _VECTOR)
+            embedding = known.land(np.frombuffer(made, np.float32))
+            return Outcome({"embedding": embedding, **outcome.values}, outcome.failures, outcome.seconds)
+
+        return wait
+
+    def _start_search(self, work: Work, embedding: Any) -> Callable[[], Outcome]:
+        """Start the vector search with a vector that is here."""
+        wait = self.start(_VECTOR, replace(work, values={**work.values, "embedding": embedding}))
+
+        def both() -> Outcome:
+            outcome = wait()
+            return Outcome({"embedding": embedding, **outcome.values}, outcome.failures, outcome.seconds)
+
+        return both
+
+    def _step_by_step(self, work: Work) -> Outcome:
+        """Embed, then search."""
+        (step,) = _EMBED.steps
+        values = {**work.values, "failures": dict(work.values["failures"])}
+        embedding = call_or_empty(step, values, work.resources, work.disabled)
+        if embedding is None:
+            empty = {one.name: one.empty() for one in _VECTOR.steps if one.empty is not None}
+            return Outcome({"embedding": None, **empty}, values["failures"])
+        return self._start_search(replace(work, values=values), embedding)()
 
     def _start_stage(self, fragment: Fragment, work: Work) -> Callable[[], Outcome]:
         step = fragment.steps[0]

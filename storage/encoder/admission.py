@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from prme_ray.model.errors import EncoderRejected
 from prme_ray.model.protocols import EmbeddingProvider, QueryEncoder
 
-__all__ = ["admit", "admit_query", "identity"]
+__all__ = ["admit", "admit_query", "checked_vector", "identity"]
 
 _LARGEST = float(np.finfo(np.float32).max)
 _UNNAMED = "without a valid name"
@@ -83,10 +83,16 @@ def _admit(
     given = 0 if isinstance(answer, np.ndarray) and answer.ndim == 0 else len(answer)
     if given != count:
         raise EncoderRejected(model=name, detail=f"it returned {given} vectors for {count} texts")
-    return [_checked(vector, position, name, dimension) for position, vector in enumerate(answer)]
+    return [checked_vector(vector, position, name, dimension) for position, vector in enumerate(answer)]
 
 
-def _checked(vector: Any, position: int, name: str, dimension: int) -> NDArray[np.float32]:
+def checked_vector(vector: Any, position: int, name: str, dimension: int) -> NDArray[np.float32]:
+    """Return one vector as the store keeps it, shape (dimension,), float32.
+
+    Raises:
+        EncoderRejected: no sequence of that many finite numbers; ``position`` and ``name`` are for the message.
+    """
+
     def refuse(what: str) -> EncoderRejected:
         return EncoderRejected(model=name, detail=f"vector {position} {what}")
 

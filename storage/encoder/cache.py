@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prme_ray.model.protocols import EmbeddingProvider, QueryEncoder
-from storage.encoder.admission import admit, admit_query, identity
+from storage.encoder.admission import admit, admit_query, checked_vector, identity
 
-__all__ = ["CachedEncoder"]
+__all__ = ["CachedEncoder", "Flight"]
 
 _Kind = Literal["document", "query"]
 _Key = tuple[str, _Kind, bytes]
@@ -23,6 +23,33 @@ _Key = tuple[str, _Kind, bytes]
 
 class _Abandoned(Exception):
     """Between threads only: the one that was computing was stopped (Ctrl-C); another must compute."""
+
+
+class Flight:
+    """One question's vector that the caller has promised to get; others who ask for it wait for that."""
+
+    def __init__(self, encoder: CachedEncoder, key: _Key) -> None:
+        self._encoder = encoder
+        self._key = key
+
+    def land(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Check the vector, keep it, hand it to all who wait, and return it read-only.
+
+        Raises:
+            EncoderRejected: it is none; all who wait are told.
+        """
+        provider = self._encoder.provider
+        try:
+            made = checked_vector(vector, 0, provider.model_name, provider.dimension).tobytes()
+        except Exception as error:
+            self._encoder._crashed([self._key], error)
+            raise
+        self._encoder._landed({self._key: made})
+        return np.frombuffer(made, np.float32)
+
+    def abandon(self) -> None:
+        """Leave the question to those who wait: the first of them gets the vector."""
+        self._encoder._crashed([self._key], _Abandoned())
 
 
 class CachedEncoder:
@@ -76,6 +103,23 @@ class CachedEncoder:
         """Return the read-only vector of a question, shape (dimension,). Errors as for documents."""
         return self._embed([text], self._query_kind)[0]
 
+    def begin_query(self, text: str) -> NDArray[np.float32] | Flight | None:
+        """Return a question's kept vector, or a flight that the caller must land or abandon.
+
+        ``None``: another caller is getting it; :meth:`embed_query` waits for that.
+        """
+        key: _Key = (identity(self._provider), self._query_kind, hashlib.sha256(text.encode()).digest())
+        with self._lock:
+            if (kept := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                self.hits += 1
+                return np.frombuffer(kept, np.float32)
+            if key in self._flights:
+                return None
+            self._flights[key] = Future()
+            self.misses += 1
+        return Flight(self, key)
+
     def _embed(self, texts: Sequence[str], kind: _Kind) -> list[NDArray[np.float32]]:
         identity_ = identity(self._provider)
         keys: list[_Key] = [(identity_, kind, hashlib.sha256(text.encode()).digest()) for text in texts]
@@ -115,18 +159,23 @@ class CachedEncoder:
                 vectors = admit(self._provider, texts, expected=identity_)
             made = {key: vector.tobytes() for key, vector in zip(ours, vectors, strict=True)}
         except BaseException as error:
-            shared = error if isinstance(error, Exception) else _Abandoned()
-            with self._lock:
-                flights = [self._flights.pop(key) for key in ours]
-            for flight in flights:
-                flight.set_exception(shared)
+            self._crashed(list(ours), error if isinstance(error, Exception) else _Abandoned())
             raise
+        self._landed(made)
+        return made
+
+    def _landed(self, made: dict[_Key, bytes]) -> None:
         with self._lock:
-            flights = [self._flights.pop(key) for key in ours]
+            flights = [self._flights.pop(key) for key in made]
             if self._entries:
                 self._kept.update(made)
                 while len(self._kept) > self._entries:
                     self._kept.popitem(last=False)
         for flight, vector in zip(flights, made.values(), strict=True):
             flight.set_result(vector)
-        return made
+
+    def _crashed(self, keys: list[_Key], error: Exception) -> None:
+        with self._lock:
+            flights = [self._flights.pop(key) for key in keys]
+        for flight in flights:
+            flight.set_exception(error)
