@@ -28,6 +28,10 @@ __all__ = ["print_service", "run_service"]
 _WARM_UP = 20
 _OWNER = "bench"
 _COMPILE_S = 30.0
+_LIMIT = 20
+"""Results of the short answers: what an agent that only wants the context asks for."""
+_BASE = {"ray": "inline", "compiled": "inline", "http": "ray", "http, 20": "ray, 20"}
+"""What a way is compared with."""
 _QUANTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
@@ -62,6 +66,8 @@ def run_service(
             "ray": lambda text: _timings(ray, text),
             "compiled": lambda text: _timings(compiled, text),
             "http": lambda text: _post(client, text),
+            "ray, 20": lambda text: _timings(ray, text, limit=_LIMIT),
+            "http, 20": lambda text: _post(client, text, limit=_LIMIT),
         }
         found = _in_turn(ways, questions, lambda: (compiled.health().coordinator or {})["graph_answers"] > 0)
         report = {"memories": size, "questions": questions, "ways": found}
@@ -77,7 +83,7 @@ def _in_turn(ways: dict[str, Callable[[str], Any]], count: int, graphs_answered:
         ways["compiled"](asked[0])
     walls: dict[str, list[float]] = {name: [] for name in ways}
     steps: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
-    sizes: list[int] = []
+    sizes: dict[str, list[int]] = {name: [] for name in ways}
     for number, text in enumerate(tqdm(asked, desc="asking every way", unit="question")):
         for name, ask in ways.items():
             started = time.perf_counter()
@@ -87,28 +93,37 @@ def _in_turn(ways: dict[str, Callable[[str], Any]], count: int, graphs_answered:
                 continue
             walls[name].append(elapsed)
             if isinstance(said, int):
-                sizes.append(said)
+                sizes[name].append(said)
                 continue
             for step, value in said.items():
                 steps[name].setdefault(step, []).append(value)
-    base = float(np.median(walls["inline"]))
+    medians = {name: float(np.median(found)) for name, found in walls.items()}
     return {
         name: {
             "wall_ms": _percentiles(found),
-            "over_inline_ms": round(float(np.median(found)) - base, 3),
+            **(
+                {"over": _BASE[name], "over_ms": round(medians[name] - medians[_BASE[name]], 3)}
+                if name in _BASE
+                else {}
+            ),
             "steps_ms": {step: round(float(np.median(values)), 3) for step, values in steps[name].items()},
-            **({"bytes_mean": int(np.mean(sizes))} if name == "http" else {}),
+            **({"bytes_mean": int(np.mean(sizes[name]))} if sizes[name] else {}),
         }
         for name, found in walls.items()
     }
 
 
-def _timings(memory: Memory, text: str) -> dict[str, float]:
-    return memory.retrieve(text, owner=_OWNER).metadata.timings_ms
+def _over(name: str, medians: dict[str, float]) -> dict[str, Any]:
+    base = _BASE.get(name)
+    return {} if base is None else {"over": base, "over_ms": round(medians[name] - medians[base], 3)}
 
 
-def _post(client: httpx.Client, text: str) -> int:
-    answer = client.post("/v1/retrieve", json={"query": text, "owner": _OWNER})
+def _timings(memory: Memory, text: str, **options: Any) -> dict[str, float]:
+    return memory.retrieve(text, owner=_OWNER, **options).metadata.timings_ms
+
+
+def _post(client: httpx.Client, text: str, **options: Any) -> int:
+    answer = client.post("/v1/retrieve", json={"query": text, "owner": _OWNER, **options})
     answer.raise_for_status()
     return len(answer.content)
 
@@ -156,11 +171,12 @@ def _free_port() -> Iterator[int]:
 def print_service(report: dict[str, Any]) -> None:
     """Print the report as tables."""
     print(f"\nOne retrieval among {report['memories']} memories, wall ms, every question asked each way in turn")
-    print(f"{'':10}{'p50':>9}{'p95':>9}{'p99':>9}{'over inline':>13}")
+    print(f"{'':10}{'p50':>9}{'p95':>9}{'p99':>9}{'more than':>17}{'bytes':>11}")
     for name, found in report["ways"].items():
         wall = found["wall_ms"]
-        print(f"{name:10}" + "".join(f"{wall[key]:9.2f}" for key in _QUANTILES) + f"{found['over_inline_ms']:13.2f}")
-    print(f"an HTTP answer has {report['ways']['http']['bytes_mean']:,} bytes")
+        more = f"{found['over']} {found['over_ms']:+.2f}" if "over" in found else ""
+        size = f"{found['bytes_mean']:,}" if "bytes_mean" in found else ""
+        print(f"{name:10}" + "".join(f"{wall[key]:9.2f}" for key in _QUANTILES) + f"{more:>17}{size:>11}")
     print("\nWhere the time goes: median ms of each step in the coordinator (waiting included), and away on its actor")
     names = [name for name in ("inline", "ray", "compiled") if name in report["ways"]]
     print(f"{'':16}" + "".join(f"{name:>20}" for name in names))

@@ -50,10 +50,11 @@ def lineage_pieces(table: pa.Table) -> list[Pieces]:
         return numbers(b'%b"%b":' % (before, shown.encode()), columns[name].to_numpy(zero_copy_only=False)[rows])
 
     versions = columns["formula_version"].to_numpy()[rows].astype(np.int64)
-    names = columns["base_node_id"].to_pylist()
+    base = columns["base_node_id"]
+    names = base.dictionary.take(pa.array(base.indices.to_numpy()[rows])).to_pylist()
     pieces = [
         numbers(b'{"formula_version":', versions),
-        ids(b',"base_node_id":', [names[row] for row in rows.tolist()]),
+        ids(b',"base_node_id":', names),
         b',"trace":{',
         *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(_TRACE.items())),
         b'},"rank_fusion":',
