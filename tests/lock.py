@@ -41,7 +41,12 @@ def pins(text: str) -> dict[str, str]:
 def declared() -> list[Requirement]:
     """Return the runtime and test requirements of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return [Requirement(text) for text in project["dependencies"] + project["optional-dependencies"]["test"]]
+    extras = project["optional-dependencies"]
+    found = [Requirement(text) for text in project["dependencies"] + extras["test"]]
+    # An extra may name others of the project itself.
+    own = [item for item in found if item.name == project["name"]]
+    found += [Requirement(text) for item in own for extra in sorted(item.extras) for text in extras[extra]]
+    return [item for item in found if item not in own]
 
 
 def installed_requirements(name: str) -> tuple[str, list[str]] | None:
