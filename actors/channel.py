@@ -7,6 +7,7 @@ from typing import Any
 
 from actors.spec import StoreSpec
 from actors.whereabouts import whereabouts
+from prme_ray.model.errors import ServiceUnavailable
 from storage.parts import Part
 from storage.store import Store
 
@@ -20,11 +21,19 @@ class ChannelActor:
         spec: The store.
         parts: What is kept of an owner.
         answer: Computes the place's answer from the store and a question.
+        embed: Returns the vector of a question as bytes, where this actor embeds too.
     """
 
-    def __init__(self, spec: StoreSpec, parts: frozenset[Part], answer: Callable[..., bytes]) -> None:
+    def __init__(
+        self,
+        spec: StoreSpec,
+        parts: frozenset[Part],
+        answer: Callable[..., bytes],
+        embed: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         self._store: Store = spec.reader(parts)
         self._answer = answer
+        self._embed = embed
 
     def ready(self) -> dict[str, Any]:
         """Return which process this is, and on which node."""
@@ -37,6 +46,13 @@ class ChannelActor:
     def answer_near(self, asked: bytes, vector: bytes) -> bytes:
         """Return the hits for a question and the vector that an embedding actor made of it."""
         return self._answer(self._store, asked, vector=vector)
+
+    def answer_text(self, asked: bytes) -> tuple[bytes, bytes]:
+        """Return the vector of a question, and the hits for both; for an actor that embeds."""
+        if self._embed is None:
+            raise ServiceUnavailable(what="this actor's encoder", detail="it was started without one")
+        vector = self._embed(asked)
+        return vector, self._answer(self._store, asked, vector=vector)
 
     def look(self, at: Callable[[Store], Any]) -> Any:
         """Return what a function finds in the store, for health."""

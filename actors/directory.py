@@ -169,7 +169,7 @@ def _start_readers(deployment: Deployment, layout: Layout) -> list[Any]:
             num_cpus=cluster.channel_cpus,
             max_concurrency=_CHANNEL_THREADS,
             max_pending_calls=cluster.queue,
-        ).remote(deployment.store, parts, answer)
+        ).remote(deployment.store, parts, answer, deployment.embedder_of(kind))
         for kind, (parts, answer) in deployment.channels.items()
         for group in range(layout.groups)
     ]

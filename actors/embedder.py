@@ -14,7 +14,30 @@ from actors.whereabouts import whereabouts
 from prme_ray.model.protocols import EmbeddingProvider, QueryEncoder
 from storage.encoder.admission import admit_query
 
-__all__ = ["EmbedderActor"]
+__all__ = ["EmbedderActor", "QuestionEmbedder"]
+
+
+class QuestionEmbedder:
+    """Makes checked vectors of packed questions, in whichever actor.
+
+    Args:
+        provider: The encoder; it pickles as its settings.
+        query: Returns the text to embed from a packed question, ``None`` for a blank one.
+    """
+
+    def __init__(self, provider: EmbeddingProvider, query: Callable[[bytes], str | None]) -> None:
+        self._provider = provider
+        self._query = query
+
+    def __call__(self, asked: bytes) -> bytes:
+        """Return the vector as little-endian float32 bytes; none for a blank question.
+
+        Raises:
+            EncoderRejected: the provider broke its contract.
+            Exception: whatever the provider raised.
+        """
+        text = self._query(asked)
+        return b"" if text is None else admit_query(self._provider, text).astype(np.dtype("<f4")).tobytes()
 
 
 class EmbedderActor:
@@ -61,9 +84,7 @@ class EmbedderActor:
 
     def embed_question(self, asked: bytes) -> bytes:
         """Return the vector of a packed question; no bytes for a blank one."""
-        text = self._query(asked)
-        # Checked here, as it goes to the vector actor without passing the coordinator.
-        return b"" if text is None else admit_query(self._provider, text).astype(np.dtype("<f4")).tobytes()
+        return QuestionEmbedder(self._provider, self._query)(asked)
 
     def leave(self, idle_s: float) -> bool:
         """End this actor if nobody used it for so long; otherwise return False."""

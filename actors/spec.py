@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from actors.embedder import QuestionEmbedder
 from prme_ray.model.protocols import EmbeddingProvider
 from prme_ray.model.settings import ClusterSettings, StorageSettings
 from storage.parts import ALL_PARTS, Part
@@ -23,10 +24,10 @@ NAMESPACE = "prme-ray"
 """Ray namespace of every named actor."""
 
 
-WRITER, EMBEDDER, STAGE = "writer", "embedder", "stage."
+WRITER, EMBEDDER, VECTOR, STAGE = "writer", "embedder", "vector", "stage."
 
 # Cluster settings that an actor cannot take on while it runs.
-_SHAPE = {"groups", "group_resources", "channel_cpus", "writer_cpus", "queue"}
+_SHAPE = {"groups", "group_resources", "channel_cpus", "writer_cpus", "queue", "question_embedding"}
 _POOL_SHAPE = {"embedder_cpus", "embedder_gpus", "queue"}
 
 
@@ -94,9 +95,20 @@ class Deployment:
     code: str
 
     @property
+    def embeds_beside_vectors(self) -> bool:
+        """Whether questions are embedded by the vector actors."""
+        return self.cluster.question_embedding == "vector" and not self.cluster.embedder_gpus
+
+    def embedder_of(self, kind: str) -> QuestionEmbedder | None:
+        """Return what embeds questions in the channel actors of a kind, if they do."""
+        return QuestionEmbedder(self.provider, self.query) if kind == VECTOR and self.embeds_beside_vectors else None
+
+    @property
     def version(self) -> str:
         """Twelve hex digits that change whenever a writer or a channel would have to be another."""
-        return _digest(self.store, self.cluster.model_dump(mode="json", include=_SHAPE), self.code)
+        cluster = self.cluster.model_dump(mode="json", include=_SHAPE)
+        encoder = pickle.dumps(self.provider) if self.embeds_beside_vectors else None
+        return _digest(self.store, cluster, encoder, self.code)
 
     @property
     def pool(self) -> str:

@@ -37,7 +37,7 @@ CHANNEL_PLACES = (Place.LEXICAL, Place.GRAPH, Place.VECTOR)
 _EMBED = fragment(Place.EMBEDDER)
 _VECTOR = fragment(Place.VECTOR)
 _SEMANTIC = Fragment(Place.EMBEDDER, (*_EMBED.steps, *_VECTOR.steps), ("plan",))
-"""Embedding and vector search as one: the vector goes from actor to actor, and is asked for first."""
+"""Embedding and vector search as one, asked for first: one call, or two that follow each other without us."""
 
 
 class RayAway:
@@ -92,17 +92,14 @@ class RayAway:
         if not isinstance(known, Flight):
             return self._start_search(work, known)
         try:
-            asked = packed_question(question_of(_SEMANTIC, work))
-            vector, done = self._pool.begin(asked)
-            group = partial(self._handles.group_of, owner_of(work.values))
-            found = self._handles.ask(Place.VECTOR.value, group, "answer_near", asked, vector)
+            under_way, done = self._ask_semantic(packed_question(question_of(_SEMANTIC, work)), owner_of(work.values))
         except BaseException:
             known.abandon()
             raise
 
         def wait() -> Outcome:
             try:
-                answered, made = self._handles.wait([found, vector], "vector")
+                made, answered = self._handles.wait(under_way, "vector")
             except Exception:
                 # Once more, one after the other: that waits for the return of an actor, or tells which failed.
                 known.abandon()
@@ -114,6 +111,14 @@ class RayAway:
             return Outcome({"embedding": embedding, **outcome.values}, outcome.failures, outcome.seconds)
 
         return wait
+
+    def _ask_semantic(self, asked: bytes, owner: OwnerKey) -> tuple[Any, Callable[[], None]]:
+        """Return what resolves to vector and hits, and what to call when it has."""
+        kind, group = Place.VECTOR.value, partial(self._handles.group_of, owner)
+        if self._handles.deployment.embeds_beside_vectors:
+            return self._handles.ask(kind, group, "answer_text", asked), _nothing
+        vector, done = self._pool.begin(asked)
+        return [vector, self._handles.ask(kind, group, "answer_near", asked, vector)], done
 
     def _start_search(self, work: Work, embedding: Any) -> Callable[[], Outcome]:
         """Start the vector search with a vector that is here."""
@@ -144,6 +149,10 @@ class RayAway:
             return lambda: stage_outcome(step, handles.task(asked))
         under_way = handles.ask(kind, _only, "compute", asked)
         return lambda: stage_outcome(step, handles.answer(under_way, kind, _only, "compute", asked))
+
+
+def _nothing() -> None:
+    """Nobody counts the questions under way at a vector actor."""
 
 
 def _only() -> int:

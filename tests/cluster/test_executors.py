@@ -73,7 +73,9 @@ def test_graphs_are_taken_down_when_idle(ray_here: None, store: Path) -> None:
 @pytest.mark.parametrize("how", ["task", "actor"])
 def test_any_pure_step_runs_elsewhere(ray_here: None, store: Path, expected: dict[int, list[bytes]], how: str) -> None:
     steps = list(tail_steps()) if how == "task" else ["scored", "packed"]
-    with _open(store, "ray", groups=4, stages=dict.fromkeys(steps, how)) as memory:
+    # Here questions are embedded by the pool, elsewhere beside the vectors.
+    placed = {"stages": dict.fromkeys(steps, how), "question_embedding": "pool"}
+    with _open(store, "ray", groups=4, **placed) as memory:
         assert answers(memory, FEW, seed=5) == expected[5]
         timings = memory.retrieve("Oscar", owner="owner-1", reference_time=NOW).metadata.timings_ms
         assert {f"{step}.away" for step in steps} <= timings.keys()

@@ -29,6 +29,9 @@ class ClusterSettings(SettingsModel):
     """CPUs an embedding actor asks Ray for."""
     embedder_gpus: _Share = 0.0
     """GPUs an embedding actor asks Ray for; a provider that needs one asks for it by itself."""
+    question_embedding: Literal["vector", "pool"] = "vector"
+    """Where questions are embedded: beside the group's vectors, which saves a call, or by the pool, as texts to
+    store always are. With GPUs it is the pool."""
     channel_cpus: _Share = 0.0
     """CPUs a channel actor asks Ray for; they work a millisecond a question."""
     writer_cpus: _Share = 0.0
