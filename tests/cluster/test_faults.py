@@ -51,6 +51,7 @@ def test_actors_killed_under_load(ray_here: None, store: Path, rounds: int) -> N
         print(f"{len(load.acknowledged)} stored, {load.answered} answered, {len(load.refused)} to be retried")
 
 
+@pytest.mark.slow
 def test_a_compiled_graph_is_rebuilt_when_an_actor_of_it_dies(ray_here: None, store: Path) -> None:
     with Memory.open(store, executor="compiled", settings={"cluster": {"compiled_idle_s": 600}}) as memory:
         handles, graphs = memory._store.handles, memory._retriever._executor
@@ -71,6 +72,7 @@ def _until_graphs_answer(graphs: Any) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
     import ray
 
@@ -84,15 +86,15 @@ def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
         assert memory.health().coordinator["recoveries"] >= 1
 
 
-@pytest.mark.parametrize("sizes", [(2,), pytest.param((2, 4), marks=pytest.mark.slow)], ids=str)
-def test_growing_moves_no_data_and_loses_no_request(ray_here: None, store: Path, sizes: tuple[int, ...]) -> None:
+@pytest.mark.slow
+def test_growing_moves_no_data_and_loses_no_request(ray_here: None, store: Path) -> None:
     with Memory.open(store, executor="ray", settings={"cluster": {"groups": 1}}) as memory:
         files = {path for path in store.rglob("*.lance") if path.is_dir()}
         with under_load(memory) as load:
-            for groups in sizes:
+            for groups in (2, 4):
                 with Memory.open(store, executor="ray", settings={"cluster": {"groups": groups}}, keep=True):
                     load.progress()
-            assert memory._store.handles.layout.groups == sizes[-1]
+            assert memory._store.handles.layout.groups == 4
         assert load.wrong == []
         assert load.missing() == []
         assert {path for path in store.rglob("*.lance") if path.is_dir()} >= files
