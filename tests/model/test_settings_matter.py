@@ -18,6 +18,7 @@ NOT_IN_FINGERPRINT = {
     "encoder.cache_entries",
     "encoder.workers",
     "storage.database_url",
+    "storage.tables_uri",
     "storage.database_prefix",
     "storage.virtual_shards",
     "storage.resident_bytes",
@@ -44,6 +45,7 @@ CHANGED = {
     "scoring.node_type_boost": {},
     "encoder.model_sha256": "0" * 64,
     "storage.database_url": "postgresql://user@host/database",
+    "storage.tables_uri": "file:///tables",
     "cluster.group_resources": {"0": {"memory_node": 0.1}},
     "cluster.stages": {"packed": "task"},
 }
