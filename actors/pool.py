@@ -54,11 +54,6 @@ class PoolProvider:
         """Length of every vector."""
         return int(self._facts["dimension"])
 
-    @property
-    def size(self) -> int:
-        """Embedding actors this coordinator knows of."""
-        return len(self._flights)
-
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return one vector a text, in order, one text an inference."""
         return [self._one(text, question=False) for text in texts]

@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from storage.catalog import Catalog
 from storage.parts import Part
 from storage.records import Admission, Appended, EntryKind, LogRow, Operation, OwnerKey
 from storage.residents import Residents
-from storage.shard import Shard
 from storage.store import Store
 from storage.view import OwnerView
 
@@ -151,10 +150,6 @@ class RemoteStore:
     def record(self, owner: OwnerKey, kind: EntryKind, subject: str) -> LogRow | None:
         """Return one of the owner's log entries, or ``None``."""
         return self._reader.record(owner, kind, subject)
-
-    def existing_shards(self) -> Iterator[Shard]:
-        """Yield every shard that has files, for reading."""
-        return self._reader.existing_shards()
 
     def look(self, kind: str, at: Callable[[Store], Any]) -> list[Any]:
         """Return what a function finds in the store of every actor of a kind, by group."""
