@@ -298,7 +298,8 @@ class TestKill:
         projector = Projector(ListedLog(stored(stores)), *tables(base), epoch=0, generation=1)
         projector.close()
         assert rows_of(projector) == (stores, stores)
-        assert projector.state()["tables"]["nodes"]["files"] < 20
+        # An append leaves three files, and up to 16 appends wait for a compaction, which leaves the rest out.
+        assert projector.state()["tables"]["nodes"]["files"] < 60
 
 
 class TestWithTheRealLog:
