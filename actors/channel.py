@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -31,12 +33,23 @@ class ChannelActor:
         answer: Callable[..., bytes],
         embed: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        self._store: Store = spec.reader(parts)
+        # Opened when it is first wanted: the process starts while the writer still makes the store.
+        self._open = functools.partial(spec.reader, parts)
+        self._lock = threading.Lock()
+        self._opened: Store | None = None
         self._answer = answer
         self._embed = embed
 
+    @property
+    def _store(self) -> Store:
+        store = self._opened
+        if store is None:
+            with self._lock:
+                store = self._opened = self._opened or self._open()
+        return store
+
     def ready(self) -> dict[str, Any]:
-        """Return which process this is, and on which node."""
+        """Open the store if need be and return which process this is, and on which node."""
         return {**whereabouts(), "resident_bytes": self._store.residents.nbytes()}
 
     def answer(self, asked: bytes) -> bytes:

@@ -51,14 +51,14 @@ class DirectoryActor:
         layout = deployment.layout
         old = [name for name in self._names() if not _belongs(name, layout)]
         old_writers = [name for name in old if f"/{WRITER}/" in name]
-        writers = _start_writers(deployment, layout)
+        writers, readers = _start_writers(deployment, layout), _start_readers(deployment, layout)
         if old_writers:
-            ray.get(_start_readers(deployment, layout) + [writer.loaded.remote() for writer in writers])
+            ray.get([reader.ready.remote() for reader in readers] + [writer.loaded.remote() for writer in writers])
             self._retire(old_writers)
         # The first writer makes the store where there is none; readers need one.
         for writer in writers:
             ray.get(writer.ready.remote())
-        ray.get(_start_readers(deployment, layout))
+        ray.get([reader.ready.remote() for reader in readers])
         _end(name for name in old if name not in old_writers)
         self._deployment = deployment
         return layout
@@ -159,7 +159,7 @@ def _start_writers(deployment: Deployment, layout: Layout) -> list[Any]:
 
 
 def _start_readers(deployment: Deployment, layout: Layout) -> list[Any]:
-    """Start channels, embedders and stages; return what resolves when they can answer."""
+    """Start channels, embedders and stages; return their handles."""
     cluster = deployment.cluster
     actors = [
         _remote(
@@ -181,7 +181,7 @@ def _start_readers(deployment: Deployment, layout: Layout) -> list[Any]:
         for step, how in cluster.stages.items()
         if how == "actor"
     ]
-    return [actor.ready.remote() for actor in actors]
+    return actors
 
 
 def _start_embedder(deployment: Deployment, number: int) -> Any:
