@@ -17,8 +17,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' Makefile | column -t -s @ 2>/dev/null \
 	  || sed -n 's/^\([a-z]*\):.*## /  make \1: /p' Makefile
 
-demo: $(RUNTIME) ## store the sample history and ask it questions; DATA=folder CONVERSATION=id for LoCoMo
-	$(VENV)/bin/python -m jobs.demo $(if $(DATA),--data $(DATA)) $(if $(CONVERSATION),--conversation $(CONVERSATION))
+demo: $(RUNTIME) ## store the sample history and ask it questions; DATA=folder CONVERSATION=id for LoCoMo, RAY=1 for Ray in every run
+	$(VENV)/bin/python -m jobs.demo $(if $(DATA),--data $(DATA)) $(if $(CONVERSATION),--conversation $(CONVERSATION)) $(if $(RAY),--ray)
 
 serve: $(RUNTIME) ## load the sample history and serve it at http://127.0.0.1:8000 until interrupted; PORT=n
 	$(VENV)/bin/python -m jobs.demo --serve $(or $(PORT),8000)

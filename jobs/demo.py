@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, default=Path("demo-store"), help="folder of the demo's stores")
     parser.add_argument("--budget", type=int, default=_BUDGET, help="token budget of a question")
     parser.add_argument("--settings", type=Path, help="TOML or JSON file of settings; PRME_ variables win over it")
-    parser.add_argument("--inline", action="store_true", help="do not ask the same on Ray afterwards")
+    parser.add_argument(
+        "--ray", action="store_true", help="ask the same on Ray in later runs too, not in the first alone"
+    )
+    parser.add_argument("--inline", action="store_true", help="never ask the same on Ray")
     parser.add_argument("--serve", type=int, metavar="PORT", help="serve the history instead of asking")
     options = parser.parse_args(arguments)
     if options.conversation is not None and options.data is None:
@@ -66,14 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = _folder(options.store, history)
     path = (folder / "memory").absolute()
     with Memory.open(path, settings=settings) as memory:
-        _load(memory, history, folder)
+        loaded = _load(memory, history, folder)
         answers = [] if options.serve else _show_all(memory, history, options.budget)
         health = memory.health()
     if options.serve:
         given = {"path": str(path), "settings": settings.model_dump(mode="json", exclude_defaults=True)}
         serve_until_stopped(given, host="127.0.0.1", port=options.serve)
         return 0
-    agree = options.inline or _agrees_on_ray(path, settings, history, options.budget, answers)
+    # Starting Ray takes longer than all the rest of a later run, so that leaves it out unless asked.
+    on_ray = (loaded or options.ray) and not options.inline
+    agree = not on_ray or _agrees_on_ray(path, settings, history, options.budget, answers)
     counts = {name: sum(shard.log[name] for shard in health.shards) for name in ("event", "node", "edge", "vectors")}
     print(f"\nstore {folder}: healthy={health.healthy}, log {counts}")
     return 0 if health.healthy and agree else 1
@@ -166,17 +171,19 @@ def _folder(root: Path, history: History) -> Path:
     return folder
 
 
-def _load(memory: Memory, history: History, folder: Path) -> None:
+def _load(memory: Memory, history: History, folder: Path) -> bool:
+    """Store the history unless the store has it; return whether it was stored now."""
     mark = folder / _MARK
     if mark.exists():
-        print(f"{len(history.items)} memories of {history.owner!r} are in the store already")
-        return
+        print(f"{len(history.items)} memories of {history.owner!r} are in the store already (--ray: ask on Ray too)")
+        return False
     started = time.perf_counter()
     bar = tqdm(history.items, desc="storing", unit="memory", file=sys.stderr)
     stored = memory.store_many(bar, owner=history.owner)
     seconds = time.perf_counter() - started
     mark.write_text(json.dumps({"memories": len(stored)}) + "\n", "utf-8")
     print(f"stored {len(stored)} memories of {history.owner!r} in {seconds:.1f} s ({len(stored) / seconds:.0f}/s)")
+    return True
 
 
 def _show(number: int, question: dict[str, Any], answer: Answer) -> None:
