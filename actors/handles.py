@@ -17,7 +17,7 @@ from actors.spec import NAMESPACE, Deployment, Layout
 from prme_ray.model.errors import NotFound, ServiceUnavailable, StoreBusy, StoreClosed
 from storage.records import OwnerKey
 
-__all__ = ["Handles", "directory_of"]
+__all__ = ["Handles", "directory_of", "end_actors"]
 
 _LOG = logging.getLogger("prme_ray.actors")
 _PAUSE_S = 0.1
@@ -38,6 +38,13 @@ def directory_of(name: str) -> Any:
         )
         .remote(name)
     )
+
+
+def end_actors(name: str, timeout_s: float) -> None:
+    """End every actor of a store, the directory last; writers commit what they took first."""
+    directory = directory_of(name)
+    result_of(directory.end.remote(), "directory", timeout_s)
+    ray.kill(directory, no_restart=True)
 
 
 def _compute(compute: Callable[[bytes], bytes], asked: bytes) -> bytes:
@@ -204,6 +211,4 @@ class Handles:
 
     def end(self) -> None:
         """End every actor of the store, the directory last."""
-        directory = directory_of(self.deployment.name)
-        self.wait(directory.end.remote(), "directory", self._start_s)
-        ray.kill(directory, no_restart=True)
+        end_actors(self.deployment.name, self._start_s)

@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-from actors.handles import Handles
+from actors.handles import Handles, end_actors
 from actors.pool import pool_of
 from actors.remote_store import COORDINATOR_PARTS, RemoteStore
 from actors.results import result_of
@@ -139,17 +139,28 @@ def deploy(
         encode=encode_answer,
         code=__version__,
     )
+    try:
+        return _coordinator(deployment, settings, compiled=compiled, ends=not (keep or found))
+    except BaseException:
+        if not found:
+            # What was started for this store alone must not stay behind and hold its locks.
+            end_actors(name, cluster.start_timeout_s)
+        raise
+
+
+def _coordinator(deployment: Deployment, settings: Settings, *, compiled: bool, ends: bool) -> Deployed:
+    """Return this process's parts, the actors started."""
+    identity = deployment.store.encoder.identity
     handles = Handles(deployment)
     pool = pool_of(handles)
     encoder = CachedEncoder(pool, entries=settings.encoder.cache_entries)
-    if encoder.identity != identity.identity:
-        raise EncoderMismatch(stored=identity.identity, configured=encoder.identity)
-    reader = spec.reader(COORDINATOR_PARTS)
+    if encoder.identity != identity:
+        raise EncoderMismatch(stored=identity, configured=encoder.identity)
+    reader = deployment.store.reader(COORDINATOR_PARTS)
     handles.shard_of = reader.catalog.shard_of
     away = RayAway(handles, encoder, pool)
     executor = CompiledExecutor(handles, away) if compiled else RayExecutor(away)
-    store = RemoteStore(reader, handles, executor=executor, ends=not (keep or found))
-    return Deployed(store, encoder, executor)
+    return Deployed(RemoteStore(reader, handles, executor=executor, ends=ends), encoder, executor)
 
 
 def pool_shape(cluster: ClusterSettings, provider: EmbeddingProvider, *, compiled: bool) -> ClusterSettings:

@@ -2,11 +2,10 @@
 
 ::
 
-    coordinator   analysis, plan ─┬─ embed ──────────┬─ pinned ─ merge … pack
-                                  │ (pool)           │
+    coordinator   analysis, plan ─┬──────────────────┬─ pinned ─ merge … pack
+    vector actor                  ├─ embed, vector ──┤   (or embedding actor ─► vector actor)
     lexical actor                 ├─ lexical, scans ─┤
-    graph actor                   ├─ graph ──────────┤
-    vector actor                  └──────── vector ──┘
+    graph actor                   └─ graph ──────────┘
 """
 
 from __future__ import annotations
