@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +15,17 @@ from prme_ray.model.errors import ServiceUnavailable
 from storage.parts import Part
 from storage.store import Store
 
-__all__ = ["ChannelActor"]
+__all__ = ["ChannelActor", "semantic_of"]
+
+_SEMANTIC = struct.Struct("<dI")
+"""Seconds of an embedding and bytes of its vector, which follows; then come the hits."""
+
+
+def semantic_of(answered: bytes) -> tuple[float, bytes, bytes]:
+    """Return seconds of the embedding, vector and hits from :meth:`ChannelActor.answer_text`."""
+    seconds, size = _SEMANTIC.unpack_from(answered)
+    start = _SEMANTIC.size
+    return seconds, answered[start : start + size], answered[start + size :]
 
 
 class ChannelActor:
@@ -60,12 +72,15 @@ class ChannelActor:
         """Return the hits for a question and the vector that an embedding actor made of it."""
         return self._answer(self._store, asked, vector=vector)
 
-    def answer_text(self, asked: bytes) -> tuple[bytes, bytes]:
-        """Return the vector of a question, and the hits for both; for an actor that embeds."""
+    def answer_text(self, asked: bytes) -> bytes:
+        """Return the vector of a question and the hits for both, for :func:`semantic_of`; where this actor embeds."""
         if self._embed is None:
             raise ServiceUnavailable(what="this actor's encoder", detail="it was started without one")
+        started = time.perf_counter()
         vector = self._embed(asked)
-        return vector, self._answer(self._store, asked, vector=vector)
+        head = _SEMANTIC.pack(time.perf_counter() - started, len(vector))
+        # One string of bytes: Ray passes that on as it is, and would pickle a tuple.
+        return b"".join([head, vector, self._answer(self._store, asked, vector=vector)])
 
     def look(self, at: Callable[[Store], Any]) -> Any:
         """Return what a function finds in the store, for health."""

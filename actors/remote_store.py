@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from actors.handles import Handles
-from prme_ray.model.errors import PrmeRayError, StoreClosed
+from prme_ray.model.errors import StoreClosed
 from storage.catalog import Catalog
+from storage.losses import Losses
+from storage.owner_verbs import OwnerVerbs, check_owner
 from storage.parts import Part
-from storage.records import Admission, Appended, EntryKind, LogRow, Operation, OwnerKey
-from storage.residents import Residents
+from storage.records import (
+    LATE_RECORDS,
+    Admission,
+    Appended,
+    LateOperation,
+    Operation,
+    OperationRow,
+    OwnerKey,
+    Repeat,
+)
+from storage.residents import ResidentKey, Residents
+from storage.shard import Shard
 from storage.store import Store
 from storage.view import OwnerView
+from storage.waiting import made_of, reason_of
 
 __all__ = ["COORDINATOR_PARTS", "RemoteShard", "RemoteStore"]
-
-_LOG = logging.getLogger("prme_ray.actors")
 
 COORDINATOR_PARTS = frozenset({Part.RECORDS, Part.EDGES})
 """What the steps that run beside the coordinator read of an owner."""
@@ -33,6 +44,8 @@ _WRITES = 64
 _RECORDS = 64
 """Most retrieval records sent in one call."""
 _RECORD_PATIENCE_S = 0.1
+_NOW = threading.Event()
+"""Stands for the end of the patience: what there is is sent."""
 
 
 class Stoppable(Protocol):
@@ -67,6 +80,14 @@ class RemoteShard:
         """
         return self._pool.submit(self._append, admission, patient)
 
+    def record(self, operation: Operation) -> Future[OperationRow]:
+        """Send a record to the group's writer; the future resolves when it is durable."""
+        return self._pool.submit(self._record, operation)
+
+    def _record(self, operation: Operation) -> OperationRow:
+        row: OperationRow = self._call("record_now", operation)
+        return row
+
     def _append(self, admission: Admission, patient: bool) -> Appended:
         appended: Appended = self._call("append", admission, patient)
         return appended
@@ -76,7 +97,7 @@ class RemoteShard:
         return self._handles.call("writer", group, method, *arguments)
 
 
-class RemoteStore:
+class RemoteStore(OwnerVerbs):
     """Same verbs as :class:`storage.store.Store`, for a process that is not the writer.
 
     Reads see every acknowledged write, as they look at the log. Records of retrievals are sent in the
@@ -98,8 +119,12 @@ class RemoteStore:
         self._ends = ends
         self._pool = ThreadPoolExecutor(_WRITES, thread_name_prefix="prme-ray-write")
         self._shards: dict[int, RemoteShard] = {}
-        self._records: queue.Queue[tuple[OwnerKey, Operation] | None] = queue.Queue(handles.deployment.cluster.queue)
-        self._lost = 0
+        # Beside records: an event to set when all before it are sent, and the end.
+        self._records: queue.Queue[Operation | LateOperation | threading.Event | None] = queue.Queue(
+            handles.deployment.cluster.queue
+        )
+        self._losses = Losses()
+        self._failing = False  # whether the records that were sent last were lost
         self._closed = False
         self._sender = threading.Thread(target=self._send_records, name="prme-ray-records", daemon=True)
         self._sender.start()
@@ -115,7 +140,7 @@ class RemoteStore:
         return self._reader.catalog
 
     @property
-    def residents(self) -> Residents:
+    def residents(self) -> Residents[ResidentKey]:
         """Owners this process keeps in memory."""
         return self._reader.residents
 
@@ -126,30 +151,49 @@ class RemoteStore:
 
     def writer(self, owner: OwnerKey) -> RemoteShard:
         """Return the shard that takes this owner's writes."""
-        if self._closed:
-            raise StoreClosed(path=str(self.path))
+        self._check_open()
         number = self.catalog.shard_of(owner)
         found = self._shards.get(number)
         if found is None:
             found = self._shards.setdefault(number, RemoteShard(number, self.handles, self._pool))
         return found
 
-    def submit_operation(self, owner: OwnerKey, operation: Operation) -> bool:
-        """Queue a retrieval record; return whether it was taken."""
+    def submit_operation(self, owner: OwnerKey, operation: Operation | LateOperation, *, wait: bool = False) -> bool:
+        """Queue a record about an owner; return whether it can be relied on; see ``Store.submit_operation``.
+
+        The bytes of a late record are made in the sender's thread. True without ``wait`` means: queued,
+        behind records that the log last took.
+        """
+        check_owner(owner, operation)
+        if wait:
+            self.writer(owner).record(_sent(operation)).result()
+            return True
         try:
-            self._records.put_nowait((owner, operation))
+            self._check_open()
+            late = isinstance(operation, LateOperation) and self._records.qsize() >= LATE_RECORDS
+            self._records.put_nowait(made_of(operation) if late else operation)
         except queue.Full:
-            self._lose(1)
+            self._losses.add(1, "too many wait to be sent")
             return False
-        return True
+        except Exception as error:
+            self._losses.add(1, reason_of(error))
+            return False
+        return not self._failing
 
-    def view(self, owner: OwnerKey) -> OwnerView | None:
-        """Return the owner's newest committed state, or ``None`` for an owner never heard of."""
-        return self._reader.view(owner)
+    def settle(self, owner: OwnerKey) -> None:
+        """Return when every record that this coordinator queued before is in the log, or lost."""
+        if not self._closed:
+            reached = threading.Event()
+            self._records.put(reached)
+            reached.wait()
 
-    def record(self, owner: OwnerKey, kind: EntryKind, subject: str) -> LogRow | None:
-        """Return one of the owner's log entries, or ``None``."""
-        return self._reader.record(owner, kind, subject)
+    def shard_of(self, owner: OwnerKey) -> Shard | None:
+        """Return the owner's shard, for reading; ``None`` where it was never written."""
+        return self._reader.shard_of(owner)
+
+    def empty_view(self) -> OwnerView:
+        """Return the view of an owner for whom nothing was ever stored."""
+        return self._reader.empty_view()
 
     def look(self, kind: str, at: Callable[[Store], Any]) -> list[Any]:
         """Return what a function finds in the store of every actor of a kind, by group."""
@@ -178,48 +222,63 @@ class RemoteStore:
             self._reader.close()
 
     def _send_records(self) -> None:
-        while (first := self._records.get()) is not None:
-            batch = [first]
-            last = False
-            # A moment's patience: one call for all the retrievals of that moment.
-            while len(batch) < _RECORDS and not last:
-                try:
-                    item = self._records.get(timeout=_RECORD_PATIENCE_S)
-                except queue.Empty:
-                    break
-                last = item is None
-                if item is not None:
-                    batch.append(item)
+        batch: list[Operation | LateOperation] = []
+        while True:
+            try:
+                # A moment's patience: one call for all the retrievals of that moment.
+                item = self._records.get(timeout=_RECORD_PATIENCE_S if batch else None)
+            except queue.Empty:
+                item = _NOW
+            if isinstance(item, Operation | LateOperation):
+                batch.append(item)
+                if len(batch) < _RECORDS:
+                    continue
             self._send(batch)
-            if last:
+            batch = []
+            if isinstance(item, threading.Event):
+                item.set()
+            if item is None:
                 return
 
-    def _send(self, batch: list[tuple[OwnerKey, Operation]]) -> None:
-        by_shard: dict[int, list[tuple[OwnerKey, Operation]]] = defaultdict(list)
-        for owner, operation in batch:
-            by_shard[self.catalog.shard_of(owner)].append((owner, operation))
-        for shard, records in by_shard.items():
+    def _send(self, batch: Sequence[Operation | LateOperation]) -> None:
+        by_shard: dict[int, list[Operation]] = defaultdict(list)
+        for operation in batch:
             try:
-                taken = self.handles.call("writer", partial(self.handles.group_of_shard, shard), "record", records)
-                self._lose(len(records) - taken)
-            except PrmeRayError as error:
-                # Records are evidence, not data: losing one is counted and said, never raised into an answer.
-                _LOG.warning("records of retrievals are being lost: %s", error)
-                self._lose(len(records))
+                by_shard[self.catalog.shard_of(operation.owner)].append(_sent(operation))
+            except Exception as error:
+                self._losses.add(1, reason_of(error))
+        for shard, records in by_shard.items():
+            group = partial(self.handles.group_of_shard, shard)
+            try:
+                written = self.handles.call("writer", group, "record", records)
+                lost, why = len(records) - written, "their commit failed"
+            except Exception as error:
+                lost, why = len(records), reason_of(error)
+            self._failing = lost > 0
+            if lost:
+                self._losses.add(lost, why)
+            else:
+                self._losses.end()
 
-    def _lose(self, count: int) -> None:
-        self._lost += count
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(path=str(self.path))
 
     def state(self) -> dict[str, Any]:
         """Return records waiting and lost, recoveries, groups and answers of compiled graphs, for health."""
         return {
             "records_waiting": self._records.qsize(),
-            "records_lost": self._lost,
+            "records_lost": self._losses.count,
             "recoveries": self.handles.recoveries,
             "groups": self.handles.layout.groups,
             "layout": self.handles.layout.version,
             "graph_answers": self._executor.executions,
         }
+
+
+def _sent(operation: Operation | LateOperation) -> Operation:
+    """Return an operation that may be sent again when the answer is lost: the log then has it already."""
+    return replace(made_of(operation), repeat=Repeat.SAME)
 
 
 def _fixed(group: int) -> Callable[[], int]:

@@ -10,7 +10,7 @@ from typing import Any
 from actors.spec import StoreSpec
 from actors.whereabouts import whereabouts
 from prme_ray.model.errors import StoreClosed, StoreLocked
-from storage.records import Admission, Appended, Operation, OwnerKey
+from storage.records import Admission, Appended, Operation, OperationRow
 from storage.store import Store
 
 __all__ = ["WriterActor"]
@@ -60,10 +60,15 @@ class WriterActor:
         """Return when the admission is durable and every reader finds it; errors as ``Shard.submit``."""
         return self._open().writer(admission.owner).submit(admission, patient=patient).result()
 
-    def record(self, operations: Sequence[tuple[OwnerKey, Operation]]) -> int:
-        """Queue records of retrievals for the next commit; return how many were taken."""
+    def record(self, operations: Sequence[Operation]) -> int:
+        """Write records and return how many are durable; the committer says why others are not."""
         store = self._open()
-        return sum(store.submit_operation(owner, operation) for owner, operation in operations)
+        waiting = [store.writer(operation.owner).record(operation) for operation in operations]
+        return sum(one.exception() is None for one in waiting)
+
+    def record_now(self, operation: Operation) -> OperationRow:
+        """Return a record as it is in the log; errors as ``Shard.record``."""
+        return self._open().writer(operation.owner).record(operation).result()
 
     def flush(self) -> None:
         """Bring the tables up to the log."""

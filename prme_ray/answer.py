@@ -202,9 +202,21 @@ def _bindings(table: pa.Table, packed: Packed) -> dict[str, str]:
     return found
 
 
+_NOT_UNDONE = ("current_lifecycle_state", "current_derived_indexes", "mutations_not_replayed")
+
+
 def historical_coverage(request: Request) -> HistoricalCoverage | None:
-    """Return what ``knowledge_at`` does not undo; ``None`` without one."""
-    return None if request.knowledge_at is None else HistoricalCoverage(knowledge_at=request.knowledge_at)
+    """Return how a question about the past was answered; ``None`` for one about the present."""
+    exact = request.as_of is not None
+    if not exact and request.knowledge_at is None:
+        return None
+    return HistoricalCoverage(
+        knowledge_at=request.knowledge_at,
+        as_of=request.as_of,
+        semantics="owner_snapshot" if exact else "ingestion_cutoff",
+        exact_snapshot=exact,
+        limitations=[] if exact else list(_NOT_UNDONE),
+    )
 
 
 def aggregation_coverage(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +11,9 @@ from typing import Any, Self
 from prme_ray.answer import Answer
 from prme_ray.health import Health
 from prme_ray.memory import Memory
+from prme_ray.model.feedback import Citations, CitationsPage, Relevance, RelevancePage
 from prme_ray.model.nodes import Event, Node
+from prme_ray.model.retrievals import ChainReport, Replay, Reproduction, Retrieval, RetrievalPage
 from prme_ray.writing import Stored
 
 __all__ = ["AsyncMemory"]
@@ -73,6 +75,50 @@ class AsyncMemory:
     async def get_event(self, event_id: str, **arguments: Any) -> Event:
         """Return a source event by id; see ``Memory.get_event``."""
         return await asyncio.to_thread(self._memory.get_event, event_id, **arguments)
+
+    async def get_retrieval(self, request_id: str, **arguments: Any) -> Retrieval:
+        """Return a past retrieval; see ``Memory.get_retrieval``."""
+        return await asyncio.to_thread(self._memory.get_retrieval, request_id, **arguments)
+
+    async def list_retrievals(self, **arguments: Any) -> RetrievalPage:
+        """Return a page of past retrievals; see ``Memory.list_retrievals``."""
+        return await asyncio.to_thread(self._memory.list_retrievals, **arguments)
+
+    async def replay(self, request_id: str, **arguments: Any) -> Replay:
+        """Derive scores and order from a receipt; see ``Memory.replay``."""
+        return await asyncio.to_thread(self._memory.replay, request_id, **arguments)
+
+    async def reproduce(self, request_id: str, **arguments: Any) -> Reproduction:
+        """Run a past retrieval again; see ``Memory.reproduce``."""
+        return await asyncio.to_thread(self._memory.reproduce, request_id, **arguments)
+
+    async def verify_chain(self, **arguments: Any) -> ChainReport:
+        """Follow the chain of an owner's records; see ``Memory.verify_chain``."""
+        return await asyncio.to_thread(self._memory.verify_chain, **arguments)
+
+    async def record_relevance(self, request_id: str, labels: Mapping[str, bool], **arguments: Any) -> Relevance:
+        """Say which memories were relevant; see ``Memory.record_relevance``."""
+        return await asyncio.to_thread(self._memory.record_relevance, request_id, labels, **arguments)
+
+    async def get_relevance(self, feedback_id: str, **arguments: Any) -> Relevance:
+        """Return a judgement; see ``Memory.get_relevance``."""
+        return await asyncio.to_thread(self._memory.get_relevance, feedback_id, **arguments)
+
+    async def list_relevance(self, **arguments: Any) -> RelevancePage:
+        """Return a page of judgements; see ``Memory.list_relevance``."""
+        return await asyncio.to_thread(self._memory.list_relevance, **arguments)
+
+    async def record_citations(self, request_id: str, cited_node_ids: Sequence[str], **arguments: Any) -> Citations:
+        """Say which memories an answer cites; see ``Memory.record_citations``."""
+        return await asyncio.to_thread(self._memory.record_citations, request_id, cited_node_ids, **arguments)
+
+    async def get_citations(self, citation_id: str, **arguments: Any) -> Citations:
+        """Return an answer's citations; see ``Memory.get_citations``."""
+        return await asyncio.to_thread(self._memory.get_citations, citation_id, **arguments)
+
+    async def list_citations(self, **arguments: Any) -> CitationsPage:
+        """Return a page of citations; see ``Memory.list_citations``."""
+        return await asyncio.to_thread(self._memory.list_citations, **arguments)
 
     async def health(self) -> Health:
         """Return the state of every shard; see ``Memory.health``."""

@@ -21,6 +21,7 @@ from prme_ray.client_calls import (
     retrieve_call,
     write_call,
 )
+from prme_ray.client_records import AsyncRecordVerbs, RecordVerbs
 from prme_ray.health import Health
 from prme_ray.http.wire import error_of
 from prme_ray.model.errors import InvalidItems, InvalidRequest, ServiceUnavailable
@@ -90,13 +91,13 @@ class _Attempts(Generic[T]):
         return self._call.read(came.content)
 
 
-class Client(_Common):
+class Client(RecordVerbs, _Common):
     """A service's memory with the verbs of :class:`~prme_ray.memory.Memory`. Safe to use from many threads.
 
     Calls are repeated on a broken connection, 429 and 503: reads change nothing, and writes carry an
-    idempotency key, so a repeat never stores twice. ``owner`` and ``tenant`` may be left out where the
-    key is bound to them. Errors are those of ``Memory``; one that this version does not know is a
-    ``ServiceError``.
+    idempotency key or an id of their own, so a repeat never stores twice. ``owner`` and ``tenant`` may be
+    left out where the key is bound to them. Errors are those of ``Memory``; one that this version does not
+    know is a ``ServiceError``.
 
     Args:
         base_url: Address of the service, such as ``http://127.0.0.1:8000``.
@@ -173,7 +174,7 @@ class Client(_Common):
             time.sleep(delay)
 
 
-class AsyncClient(_Common):
+class AsyncClient(AsyncRecordVerbs, _Common):
     """Asyncio face of :class:`Client`; every verb takes the same arguments."""
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout: float = 30.0, retries: int = 2) -> None:

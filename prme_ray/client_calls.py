@@ -32,6 +32,8 @@ __all__ = [
     "edge_call",
     "get_call",
     "health_call",
+    "post_call",
+    "read_call",
     "retrieve_call",
     "write_call",
 ]
@@ -136,10 +138,20 @@ def get_call(kind: str, record_id: str, model: type[M], arguments: Mapping[str, 
         raise
     except InvalidRequest:
         raise NotFound(kind="memory" if model is Node else "event", id=record_id) from None
+    return read_call(f"/v1/{kind}s/{subject}", model, arguments)
+
+
+def read_call(path: str, model: type[M], arguments: Mapping[str, Any]) -> Call[M]:
+    """Return the call that reads a record; ``arguments`` make the query."""
     query = "&".join(
         f"{name}={quote(str(value), safe='')}" for name, value in _plain(arguments).items() if value is not None
     )
-    return Call("GET", f"/v1/{kind}s/{subject}?{query}", model.model_validate_json, None, {})
+    return Call("GET", f"{path}?{query}", model.model_validate_json, None, {})
+
+
+def post_call(path: str, model: type[M], arguments: Mapping[str, Any]) -> Call[M]:
+    """Return the call that sends ``arguments`` and may be repeated without a key."""
+    return Call("POST", path, model.model_validate_json, _encoded(_plain(arguments)), {})
 
 
 def health_call() -> Call[Health]:

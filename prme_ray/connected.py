@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,9 @@ from prme_ray.client_calls import answer_of
 from prme_ray.health import Health
 from prme_ray.http.answer_json import AnswerEncoder
 from prme_ray.model.errors import InvalidItems, NotFound, StoreClosed
+from prme_ray.model.feedback import Citations, CitationsPage, Relevance, RelevancePage
 from prme_ray.model.nodes import Event, Node
+from prme_ray.model.retrievals import ChainReport, Replay, Reproduction, Retrieval, RetrievalPage
 from prme_ray.writing import Stored
 
 __all__ = ["ConnectedMemory", "connect", "encode_answer"]
@@ -118,6 +120,61 @@ class ConnectedMemory:
         """Return a source event by id; see ``Memory.get_event``."""
         event: Event = self._call("get_event", event_id, **arguments)
         return event
+
+    def get_retrieval(self, request_id: str, **arguments: Any) -> Retrieval:
+        """Return a past retrieval; see ``Memory.get_retrieval``."""
+        found: Retrieval = self._call("get_retrieval", request_id, **arguments)
+        return found
+
+    def list_retrievals(self, **arguments: Any) -> RetrievalPage:
+        """Return a page of past retrievals; see ``Memory.list_retrievals``."""
+        found: RetrievalPage = self._call("list_retrievals", **arguments)
+        return found
+
+    def replay(self, request_id: str, **arguments: Any) -> Replay:
+        """Derive scores and order from a receipt; see ``Memory.replay``."""
+        found: Replay = self._call("replay", request_id, **arguments)
+        return found
+
+    def reproduce(self, request_id: str, **arguments: Any) -> Reproduction:
+        """Run a past retrieval again; see ``Memory.reproduce``."""
+        found: Reproduction = self._call("reproduce", request_id, **arguments)
+        return found
+
+    def verify_chain(self, **arguments: Any) -> ChainReport:
+        """Follow the chain of an owner's records; see ``Memory.verify_chain``."""
+        found: ChainReport = self._call("verify_chain", **arguments)
+        return found
+
+    def record_relevance(self, request_id: str, labels: Mapping[str, bool], **arguments: Any) -> Relevance:
+        """Say which memories were relevant; see ``Memory.record_relevance``."""
+        found: Relevance = self._call("record_relevance", request_id, labels, **arguments)
+        return found
+
+    def get_relevance(self, feedback_id: str, **arguments: Any) -> Relevance:
+        """Return a judgement; see ``Memory.get_relevance``."""
+        found: Relevance = self._call("get_relevance", feedback_id, **arguments)
+        return found
+
+    def list_relevance(self, **arguments: Any) -> RelevancePage:
+        """Return a page of judgements; see ``Memory.list_relevance``."""
+        found: RelevancePage = self._call("list_relevance", **arguments)
+        return found
+
+    def record_citations(self, request_id: str, cited_node_ids: Sequence[str], **arguments: Any) -> Citations:
+        """Say which memories an answer cites; see ``Memory.record_citations``."""
+        found: Citations = self._call("record_citations", request_id, cited_node_ids, **arguments)
+        return found
+
+    def get_citations(self, citation_id: str, **arguments: Any) -> Citations:
+        """Return an answer's citations; see ``Memory.get_citations``."""
+        found: Citations = self._call("get_citations", citation_id, **arguments)
+        return found
+
+    def list_citations(self, **arguments: Any) -> CitationsPage:
+        """Return a page of citations; see ``Memory.list_citations``."""
+        found: CitationsPage = self._call("list_citations", **arguments)
+        return found
 
     def health(self) -> Health:
         """Return the state of the store."""

@@ -19,10 +19,12 @@ class CopiedShard:
     Attributes:
         number: Its number.
         tables: What each table of its log holds.
+        broken_chains: How many owners have records that are not as they were written, here as there.
     """
 
     number: int
     tables: dict[str, TableSum]
+    broken_chains: int
 
 
 def copy_store(
@@ -57,7 +59,8 @@ def copy_store(
         for number in here.shards():
             original, copy = here.shard(number), there.shard(number)
             try:
-                shard = CopiedShard(number, copy_log(original, copy, progress=progress))
+                made = copy_log(original, copy, progress=progress)
+                shard = CopiedShard(number, made.tables, made.broken_chains)
             finally:
                 original.close()
                 copy.close()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from prme_ray.answer import Answer
 from prme_ray.defaults import DEFAULT_TENANT, new_uuid, owner_key, utc_now
+from prme_ray.feedback import Feedback
+from prme_ray.feedback_verbs import FeedbackVerbs
 from prme_ray.health import Health, health_of
 from prme_ray.model.errors import NotFound, StoreClosed
 from prme_ray.model.nodes import Event, Node
@@ -19,6 +21,8 @@ from prme_ray.model.settings import ScoringSettings, Settings
 from prme_ray.model.text import check_text
 from prme_ray.model.times import Instant
 from prme_ray.opening import open_parts
+from prme_ray.receipt_verbs import ReceiptVerbs
+from prme_ray.receipts import Receipts
 from prme_ray.retrieval import Retriever
 from prme_ray.writing import Writer
 from prme_ray.writing_verbs import WritingVerbs
@@ -33,7 +37,7 @@ if TYPE_CHECKING:  # Ray is only loaded where the flow runs on it
 __all__ = ["Memory"]
 
 
-class Memory(WritingVerbs):
+class Memory(WritingVerbs, ReceiptVerbs, FeedbackVerbs):
     """The long-term memory of agents, in one folder. Safe to use from many threads.
 
     Example:
@@ -55,8 +59,10 @@ class Memory(WritingVerbs):
         writer: Writer,
         *,
         after: Callable[[], None] | None = None,
+        new_id: Callable[[], str] = new_uuid,
     ) -> None:
         self._after = after
+        self._new_id = new_id
         self._store = store
         self._retriever = retriever
         self._writer = writer
@@ -144,7 +150,7 @@ class Memory(WritingVerbs):
                 keep=True,
             ),
         )
-        return cls(parts.store, parts.retriever, parts.writer, after=parts.after)
+        return cls(parts.store, parts.retriever, parts.writer, after=parts.after, new_id=new_id)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -173,6 +179,7 @@ class Memory(WritingVerbs):
         ranking_multipliers: Mapping[str, float] | None = None,
         retrieval_mode: str = "default",
         include_cross_scope: bool = True,
+        as_of: int | Instant | None = None,
         request_id: str | None = None,
     ) -> Answer:
         """Answer a question from one owner's memories.
@@ -200,11 +207,16 @@ class Memory(WritingVerbs):
             ranking_multipliers: Factors of the weighted formula's signals.
             retrieval_mode: default, explicit (no epistemic filter) or audit (retired memories too).
             include_cross_scope: Also hint at memories outside ``scope``.
+            as_of: Answer exactly from the owner's state at this number of theirs (``metadata.snapshot`` of
+                an answer, ``sequence`` of a store), or at this time. ``reference_time`` stays as it is.
             request_id: UUID of the request; made up when left out.
 
         Raises:
             InvalidRequest: an argument is not allowed; checked before anything is searched.
+            SnapshotExpired: with ``as_of``: the vectors of that time are no longer kept.
             EncoderMismatch: vectors of another encoder, with ``embedding_mismatch_policy="reject"``.
+            ReadOnlyStore: with ``strict_receipts``, in a process that only reads.
+            WriteFailed: with ``strict_receipts``: the record could not be made durable.
         """
         if self._closed:
             raise StoreClosed(path=str(self._store.path))
@@ -232,6 +244,7 @@ class Memory(WritingVerbs):
             ranking_multipliers=ranking_multipliers,
             retrieval_mode=retrieval_mode,
             include_cross_scope=include_cross_scope,
+            as_of=as_of,
         )
 
     def get(self, node_id: str, *, owner: str, tenant: str = DEFAULT_TENANT) -> Node:
@@ -296,6 +309,12 @@ class Memory(WritingVerbs):
         if self._closed:
             raise StoreClosed(path=str(self._store.path))
         return self._store
+
+    def _open_receipts(self) -> Receipts:
+        return Receipts(self._open_store(), self._retriever)
+
+    def _open_feedback(self) -> Feedback:
+        return Feedback(self._open_store(), self._open_receipts(), new_id=self._new_id)
 
     def _open_writer(self) -> Writer:
         self._open_store()

@@ -7,6 +7,7 @@ string, the place of its id in order, its line) can be looked up by row number, 
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 
 import numpy as np
@@ -36,6 +37,7 @@ class RowFacts:
         self.target = target
         self.lines: dict[str, KnownLines] = {}
         self._packed_ids: npt.NDArray[np.void] | None = None
+        self._content_marks: npt.NDArray[np.void] | None = None
         self._sources_shared: bool | None = None
 
     @property
@@ -57,6 +59,16 @@ class RowFacts:
         if self._packed_ids is None:
             self._packed_ids = np.frombuffer(packed_ids(self.ids), np.dtype("V16"))
         return self._packed_ids
+
+    @property
+    def content_marks(self) -> npt.NDArray[np.void]:
+        """Id of each row as 16 bytes and the SHA-256 of its content as 32."""
+        if self._content_marks is None:
+            contents = self.target.field("content").to_pylist()
+            hashes = [hashlib.sha256(text.encode()).digest() for text in contents]
+            marks = b"".join(map(bytes.__add__, (item.tobytes() for item in self.packed_ids), hashes))
+            self._content_marks = np.frombuffer(marks, np.dtype("V48"))
+        return self._content_marks
 
     @property
     def ranks(self) -> npt.NDArray[np.int64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ from prme_ray.model.tables import bools, codes, floats, shorts
 from stages.affinity import temporal_affinity
 from stages.current_update import boost_newest_updates, is_current_state, no_boost
 from stages.epistemic import epistemic_weights as weigh_epistemic
-from stages.numeric import Floats, competition_ranks, round_score
+from stages.formulas import fused_score, pool_relative
+from stages.numeric import Floats, competition_ranks
 from stages.recency import SHIFTED_LAMBDA, changed_times, days_between, recency, stated_times
 from stages.score_table import Scored, channel_scores, path_scores, ranked
 from stages.weight_shifts import additive_weights, is_neutral
@@ -27,7 +27,6 @@ __all__ = ["score_rank_fusion"]
 
 _FORMULA = 2
 _VECTOR, _LEXICAL = Path.VECTOR.bit, Path.LEXICAL.bit
-_TIE_STEP = 1e-11
 
 Mask = npt.NDArray[np.bool_]
 
@@ -80,9 +79,8 @@ def score_rank_fusion(
     on_lexical = ((paths & _LEXICAL) != 0) | (lexical > 0.0)
     on_channel = on_semantic | on_lexical
     constant = _rank_constant(scoring)
-    semantic_rank, semantic_part = _channel(semantic, on_semantic, constant)
-    lexical_rank, lexical_part = _channel(lexical, on_lexical, constant)
-    fused = (semantic_part + lexical_part) * (constant + 1) / 2.0
+    semantic_rank = _ranks(semantic, on_semantic)
+    lexical_rank = _ranks(lexical, on_lexical)
 
     epistemic_factor = _pool_relative(epistemic, on_channel)
     node_type_factor = _pool_relative(node_type, on_channel)
@@ -91,8 +89,7 @@ def score_rank_fusion(
     if analysis is not None and analysis.intent is Intent.TEMPORAL and scoring.temporal_boost > 0.0:
         affinity = temporal_affinity(candidates, time_from=analysis.time_from, time_to=analysis.time_to)
         temporal_factor = _pool_relative(1.0 + scoring.temporal_boost * affinity, on_channel)
-    # The order of operations is part of the formula: it decides the last bit.
-    score: Floats = fused * epistemic_factor * node_type_factor * temporal_factor
+    factors = [epistemic_factor, node_type_factor, temporal_factor]
 
     applied = additive_weights(scoring)
     recent: Floats | float = 0.0
@@ -103,12 +100,11 @@ def score_rank_fusion(
         age = days_between(int(stated.max()), stated)
         recent = recency(age, decay=applied["recency_lambda"], doubled=updates)
         recency_factor = _pool_relative(1.0 + scoring.rrf_recency_boost * recent, on_channel)
-        score = score * recency_factor
-    base = round_score(score)
+        factors.append(recency_factor)
     tie_break: Floats | None = None
     if scoring.rrf_tie_break is not None:
         tie_break = _places(stated_times(candidates), on_channel)
-        base = np.where(base > 0.0, base - tie_break * _TIE_STEP, base)
+    base = fused_score(constant, semantic_rank, lexical_rank, factors=factors, tie_break=tie_break)
 
     boost = no_boost(base)
     if current:
@@ -137,8 +133,8 @@ def score_rank_fusion(
             "trace_epistemic": epistemic,
             "trace_temporal": affinity,
             "trace_node_type": node_type,
-            "semantic_rank": semantic_rank,
-            "lexical_rank": lexical_rank,
+            "semantic_rank": pa.array(semantic_rank, mask=~on_semantic),
+            "lexical_rank": pa.array(lexical_rank, mask=~on_lexical),
             "epistemic_factor": epistemic_factor,
             "node_type_factor": node_type_factor,
             "temporal_factor": temporal_factor,
@@ -164,17 +160,16 @@ def _refuse_negative(weights: Floats, argument: str) -> None:
         )
 
 
-def _channel(values: Floats, on_channel: Mask, constant: int) -> tuple[Any, Floats]:
-    """Return the ranks (an int32 array, null off the channel) and their reciprocals (0 off it)."""
+def _ranks(values: Floats, on_channel: Mask) -> npt.NDArray[np.int32]:
+    """Return competition ranks among the on-channel candidates, 0 for the others."""
     ranks = np.zeros(len(values), np.int32)
     ranks[on_channel] = competition_ranks(values[on_channel])
-    return pa.array(ranks, mask=~on_channel), np.where(on_channel, 1.0 / (constant + ranks), 0.0)
+    return ranks
 
 
 def _pool_relative(values: Floats, on_channel: Mask) -> Floats:
-    """Return values over their largest on-channel value, at most 1; all 0 where that is not positive."""
-    largest = values[on_channel].max(initial=0.0)
-    return np.minimum(values / largest, 1.0) if largest > 0.0 else np.zeros(len(values))
+    """Return values over their largest on-channel value; see :func:`pool_relative`."""
+    return pool_relative(values, float(values[on_channel].max(initial=0.0)))
 
 
 def _places(stated: npt.NDArray[np.int64], on_channel: Mask) -> Floats:

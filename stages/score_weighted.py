@@ -17,7 +17,8 @@ from stages.affinity import temporal_affinity
 from stages.current_update import boost_newest_updates, is_current_state, no_boost
 from stages.decay import effective_salience_confidence
 from stages.epistemic import epistemic_weights as weigh_epistemic
-from stages.numeric import Floats, round_score
+from stages.formulas import weighted_score
+from stages.numeric import Floats
 from stages.recency import changed_times, days_between, recency, stated_times
 from stages.score_table import Scored, channel_scores, path_scores, ranked
 from stages.weight_shifts import shifted_weights
@@ -73,24 +74,24 @@ def score_weighted(
     node_type = np.array([scoring.node_type_boost.get(kind, 1.0) for kind in NodeType])[codes(candidates, "node_type")]
     graph = floats(candidates, "graph_proximity")
 
-    # The order of operations is part of the formula: it decides the last bit.
-    score: Floats = (
-        weights["w_semantic"] * semantic
-        + weights["w_lexical"] * lexical
-        + weights["w_graph"] * graph
-        + weights["w_recency"] * recent
-        + weights["w_salience"] * salience
-        + weights["w_confidence"] * confidence
-    ) * epistemic
     affinity: Floats | float = 0.0
     if analysis is not None and analysis.intent is Intent.TEMPORAL and scoring.temporal_boost > 0.0:
         affinity = temporal_affinity(candidates, time_from=analysis.time_from, time_to=analysis.time_to)
-        score = score + scoring.temporal_boost * affinity
-    score = score * node_type
-    relevance = semantic + lexical
-    if scoring.relevance_floor > 0.0:
-        score = np.where(relevance < scoring.relevance_floor, np.minimum(score, relevance), score)
-    base = round_score(score)
+    base = weighted_score(
+        weights,
+        {
+            "semantic": semantic,
+            "lexical": lexical,
+            "graph": graph,
+            "recency": recent,
+            "salience": salience,
+            "confidence": confidence,
+        },
+        epistemic=epistemic,
+        temporal=scoring.temporal_boost * affinity,
+        node_type=node_type,
+        relevance_floor=scoring.relevance_floor,
+    )
 
     boost = no_boost(base)
     if current:
@@ -98,7 +99,7 @@ def score_weighted(
             base,
             times=clock,
             update_wording=updates,
-            relevance=relevance,
+            relevance=semantic + lexical,
             multiplier=scoring.current_update_multiplier,
             relevance_floor=scoring.relevance_floor,
             cap_at_relevance=True,

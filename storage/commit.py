@@ -7,7 +7,6 @@ and the writes of a bulk load do, for a moment, because nobody waits for a singl
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 import os
@@ -16,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +28,17 @@ from prme_ray.model.errors import (
 )
 from prme_ray.model.times import micros
 from storage.log import Log
-from storage.records import Admission, Appended, Operation
+from storage.losses import Losses
+from storage.records import (
+    LATE_RECORDS,
+    Admission,
+    Appended,
+    Committed,
+    LateOperation,
+    Operation,
+    OperationRow,
+)
+from storage.waiting import Record, Write, as_write_failure, made_of, reason_of, twin_of
 
 __all__ = ["GroupCommit"]
 
@@ -46,21 +54,10 @@ _AGAIN_S = 0.1
 _COMPANY = 32
 """So many writes wait for no more: they already cost little each."""
 
+_BESIDE_WRITES = 32
+"""Most records that a commit with writes takes along: making one takes time, and the writes wait for it."""
+
 _report = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Write:
-    admission: Admission
-    due: float
-    future: Future[Appended] = field(default_factory=Future)
-
-
-@dataclass(slots=True)
-class _Record:
-    operation: Operation
-    due: float
-    future: Future[None] = field(default_factory=Future)
 
 
 class GroupCommit:
@@ -97,8 +94,8 @@ class GroupCommit:
         self._queue_limit = queue_limit
         self._timeout_s = timeout_s
         self._pid = os.getpid()
-        self._writes: deque[_Write] = deque()
-        self._records: deque[_Record] = deque()
+        self._writes: deque[Write] = deque()
+        self._records: deque[Record] = deque()
         lock = threading.Lock()
         self._work = threading.Condition(lock)  # the committer waits here
         self._progress = threading.Condition(lock)  # callers wait here, for a place or for a flush
@@ -109,9 +106,9 @@ class GroupCommit:
         self._broken: PrmeRayError | None = None
         self._last_error: str | None = None
         self._commits = 0
-        self._lost = 0
-        self._losing = False
-        self._loss_lock = threading.Lock()
+        self._failing = False  # whether the last commit failed
+        self._losses = Losses()
+        self._late = 0  # late records that wait
         self._thread = threading.Thread(target=self._run, name="prme-ray-commit", daemon=True)
         self._thread.start()
 
@@ -134,7 +131,7 @@ class GroupCommit:
             WriterFenced: a newer writer took over.
         """
         self._check_process()
-        write = _Write(admission, _due(_WRITE_PATIENCE_S if patient else 0.0))
+        write = Write(admission, time.monotonic() + (_WRITE_PATIENCE_S if patient else 0.0))
         with self._work:
             self._await_place(self._writes)
             self._writes.append(write)
@@ -142,38 +139,62 @@ class GroupCommit:
             self._hurry(write.due)
         return write.future
 
-    def submit_operation(self, operation: Operation, *, wait: bool = False) -> bool:
-        """Queue a record that shares the next commit; return whether it was taken.
+    def record(self, operation: Operation | LateOperation, *, patient: bool = False) -> Future[OperationRow]:
+        """Queue a record; the future resolves when it is durable, or when one that stands for it is found.
 
-        Without ``wait`` this never blocks and never raises: a record that finds no place, or whose
-        commit fails, is counted in :meth:`state` and reported to the log of the process. With
-        ``wait`` it returns when the record is durable.
+        The bytes of a late record are made in the committer's thread, and in this one where very many
+        wait. A ``patient`` record waits for the commit of others, for a moment.
+
+        The future raises what ``make`` raised; :class:`ConflictingOperation`; or as :meth:`submit`.
 
         Raises:
-            StoreBusy, StoreClosed, WriteFailed, WriterFenced: as :meth:`submit`, only with ``wait``.
+            StoreBusy, StoreClosed, WriteFailed, WriterFenced: as :meth:`submit`.
+            Exception: what ``make`` raised.
         """
-        record = _Record(operation, _due(0.0 if wait else _RECORD_PATIENCE_S))
+        self._check_process()
+        record = Record(self._bounded(operation), time.monotonic() + (_RECORD_PATIENCE_S if patient else 0.0))
+        with self._work:
+            self._await_place(self._records)
+            self._enqueue(record)
+        return record.future
+
+    def submit_operation(self, operation: Operation | LateOperation, *, wait: bool = False) -> bool:
+        """Queue a record that shares the next commit; return whether it can be relied on.
+
+        Without ``wait`` this never blocks and never raises. True then means: it is queued, behind a
+        log whose last commit succeeded. A record that finds no place, whose bytes cannot be made or
+        whose commit fails is counted in :meth:`state` and reported to the log of the process. After a
+        commit that failed, records are queued and tried, but the answer is false until one succeeds.
+        With ``wait`` it returns when the record is durable.
+
+        Raises:
+            Exception: as :meth:`record` and its future, only with ``wait``.
+        """
+        if wait:
+            self.record(operation).result()
+            return True
         try:
             self._check_process()
+            record = Record(self._bounded(operation), time.monotonic() + _RECORD_PATIENCE_S)
             with self._work:
-                if wait:
-                    self._await_place(self._records)
-                else:
-                    self._check_open()
-                    if len(self._records) >= self._queue_limit:
-                        self._lose(1, StoreBusy(what=f"the record queue of {self._log.path}", waited_s=0.0))
-                        return False
-                self._records.append(record)
-                self._queued_records += 1
-                self._hurry(record.due)
-        except PrmeRayError as error:
-            if wait:
-                raise
-            self._lose(1, error)
+                self._check_open()
+                self._check_place()
+                self._enqueue(record)
+        except Exception as error:
+            self._losses.add(1, reason_of(error))
             return False
-        if wait:
-            record.future.result()
-        return True
+        return not self._failing
+
+    def _bounded(self, operation: Operation | LateOperation) -> Operation | LateOperation:
+        """Return the operation; made where so many late ones wait that they would fill the memory."""
+        late = isinstance(operation, LateOperation) and self._late >= LATE_RECORDS
+        return made_of(operation) if late else operation
+
+    def _enqueue(self, record: Record) -> None:
+        self._records.append(record)
+        self._queued_records += 1
+        self._late += isinstance(record.operation, LateOperation)
+        self._hurry(record.due)
 
     def flush(self) -> None:
         """Return when everything submitted before is committed or has failed."""
@@ -190,7 +211,7 @@ class GroupCommit:
         return {
             "waiting": len(self._writes),
             "operations_waiting": len(self._records),
-            "operations_lost": self._lost,
+            "operations_lost": self._losses.count,
             "commits": self._commits,
             "last_error": self._last_error,
             "broken": None if self._broken is None else str(self._broken),
@@ -213,9 +234,13 @@ class GroupCommit:
 
     def _check_open(self) -> None:
         if self._broken is not None:
-            raise _again(self._broken)
+            raise twin_of(self._broken)
         if self._closing:
             raise StoreClosed(path=self._log.path)
+
+    def _check_place(self) -> None:
+        if len(self._records) >= self._queue_limit:
+            raise StoreBusy(what=f"the record queue of {self._log.path}", waited_s=0.0)
 
     def _hurry(self, due: float) -> None:
         """Let the committer know, holding the lock, that something queued is due at that time."""
@@ -239,11 +264,14 @@ class GroupCommit:
         while self._await_work():
             with self._work:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), self._max_rows))]
-                records = [self._records.popleft() for _ in range(min(len(self._records), self._max_rows))]
+                most = min(_BESIDE_WRITES, self._max_rows) if writes else self._max_rows
+                records = [self._records.popleft() for _ in range(min(len(self._records), most))]
+                self._late -= sum(isinstance(record.operation, LateOperation) for record in records)
                 self._due = 0.0 if self._writes or self._records else math.inf
                 self._progress.notify_all()
             # A caller may have cancelled while its write waited; from here on it cannot.
-            self._commit([write for write in writes if write.future.set_running_or_notify_cancel()], records)
+            wanted = [write for write in writes if write.future.set_running_or_notify_cancel()]
+            self._commit(wanted, [record for record in records if record.future.set_running_or_notify_cancel()])
             with self._work:
                 self._settled_writes += len(writes)
                 self._settled_records += len(records)
@@ -263,40 +291,52 @@ class GroupCommit:
                 else:
                     self._work.wait()
 
-    def _commit(self, writes: Sequence[_Write], records: Sequence[_Record]) -> None:
-        if not writes and not records:
-            return  # all were cancelled
+    def _commit(self, writes: Sequence[Write], records: Sequence[Record]) -> None:
         if self._broken is not None:
             self._fail(writes, records, self._broken)
             return
+        made = self._make(records)
+        if not writes and not made:
+            return  # all were cancelled, or could not be made
         try:
-            results = self._append(writes, records)
+            appended, recorded = self._append(writes, [operation for _, operation in made])
         except BaseException as error:  # every waiting caller must hear of it
-            known = _as_write_failure(error, durable=False)
+            known = as_write_failure(error, durable=False)
             if isinstance(known, WriterFenced):
                 self._broken = known
-            self._fail(writes, records, known)
+            self._fail(writes, [record for record, _ in made], known)
             return
         self._commits += 1
-        if records:
-            self._losing = False
-        for record in records:
-            record.future.set_result(None)
+        self._failing = False
+        if made:
+            self._losses.end()
+        for (record, _), outcome in zip(made, recorded, strict=True):
+            record.settle(outcome)
         try:
-            written = [result for result in results if result.rows]
+            written = [result for result in appended if result.rows]
             if written:
                 self._on_commit(written)
         except BaseException as error:
             _report.exception("committed writes could not be made visible; reopen %s", self._log.path)
             self._broken = WriteFailed(detail=f"{self._log.path} needs reopening after: {error!r}", durable=False)
-            self._fail_durable(writes, results, error)
+            self._fail_durable(writes, appended, error)
             return
-        for write, result in zip(writes, results, strict=True):
-            _resolve(write, result)
+        for write, result in zip(writes, appended, strict=True):
+            write.settle(result)
 
-    def _append(self, writes: Sequence[_Write], records: Sequence[_Record]) -> list[Appended]:
+    def _make(self, records: Sequence[Record]) -> list[tuple[Record, Operation]]:
+        """Return the records with their operations, without those whose bytes cannot be made."""
+        made: list[tuple[Record, Operation]] = []
+        for record in records:
+            try:
+                made.append((record, made_of(record.operation)))
+            except BaseException as error:  # whoever waits for it must hear of it, and nobody else
+                record.future.set_exception(error)
+                self._losses.add(1, reason_of(error))
+        return made
+
+    def _append(self, writes: Sequence[Write], operations: Sequence[Operation]) -> Committed:
         admissions = [write.admission for write in writes]
-        operations = [record.operation for record in records]
         recorded_at = micros(self._clock())
         try:
             return self._log.append(admissions, recorded_at=recorded_at, epoch=self._epoch, operations=operations)
@@ -312,7 +352,7 @@ class GroupCommit:
         operations: Sequence[Operation],
         *,
         recorded_at: int,
-    ) -> list[Appended]:
+    ) -> Committed:
         """Send a batch again whose commit was not answered: it is written once, whatever became of it."""
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -328,53 +368,21 @@ class GroupCommit:
                     raise unknown from failure
             time.sleep(_AGAIN_S)
 
-    def _fail(self, writes: Sequence[_Write], records: Sequence[_Record], error: PrmeRayError) -> None:
+    def _fail(self, writes: Sequence[Write], records: Sequence[Record], error: PrmeRayError) -> None:
         self._last_error = str(error)
+        self._failing = True
         for write in writes:
-            write.future.set_exception(_again(error))
+            write.future.set_exception(twin_of(error))
         for record in records:
-            record.future.set_exception(_again(error))
+            record.future.set_exception(twin_of(error))
         if records:
-            self._lose(len(records), error)
+            self._losses.add(len(records), reason_of(error))
 
-    def _fail_durable(self, writes: Sequence[_Write], results: Sequence[Appended], error: BaseException) -> None:
+    def _fail_durable(self, writes: Sequence[Write], results: Sequence[Appended], error: BaseException) -> None:
         failure = WriteFailed(detail=f"it could not be made visible: {error!r}", durable=True)
         self._last_error = str(failure)
         for write, result in zip(writes, results, strict=True):
             if result.rows:
-                write.future.set_exception(_again(failure))
+                write.future.set_exception(twin_of(failure))
             else:
-                _resolve(write, result)
-
-    def _lose(self, count: int, error: PrmeRayError) -> None:
-        with self._loss_lock:
-            self._lost += count
-            first, self._losing = not self._losing, True
-        if first:  # once until a record succeeds again, so that an outage does not fill the process's log
-            _report.warning("operation records are being lost: %s", error)
-
-
-def _due(patience_s: float) -> float:
-    return time.monotonic() + patience_s
-
-
-def _resolve(write: _Write, result: Appended) -> None:
-    if result.error is not None:
-        write.future.set_exception(result.error)
-    else:
-        write.future.set_result(result)
-
-
-def _as_write_failure(error: BaseException, *, durable: bool) -> PrmeRayError:
-    if isinstance(error, PrmeRayError):
-        return error
-    failure = WriteFailed(detail=repr(error), durable=durable)
-    failure.__cause__ = error
-    return failure
-
-
-def _again(error: PrmeRayError) -> PrmeRayError:
-    """Return a copy: one exception raised in several threads would mix their tracebacks."""
-    twin = copy.copy(error)
-    twin.__cause__ = error
-    return twin
+                write.settle(result)

@@ -21,6 +21,7 @@ from prme_ray.model.nodes import ENTITY_TYPE_KEY
 from prme_ray.model.tables import NODE, bools, codes, floats, texts, times
 from prme_ray.model.times import NO_TIME
 from storage.columns import Columns, Growing
+from storage.digests import Digests, RollingDigests
 from storage.graph import fold_name
 from storage.lexical import Lexical, TextRow
 from storage.parts import ALL_PARTS, Part
@@ -82,6 +83,7 @@ class Head:
         entity_types: Vertices and types of the entities that have one, by folded name, later ones included.
         vectors: Vectors of the memories.
         lexical: Text index of the memories.
+        digests: Digests of texts and graph.
     """
 
     seq: int
@@ -99,6 +101,7 @@ class Head:
     entity_types: dict[str, list[tuple[int, str]]]
     vectors: Vectors | TableVectors
     lexical: Lexical
+    digests: Digests
 
 
 class Folded:
@@ -143,6 +146,7 @@ class Folded:
         self._partitions: dict[tuple[str, int], int] = {}
         self._waiting = pa.table({})
         self._part_bytes = 0
+        self._digests = RollingDigests(parts)
         self._columns = NODE if Part.RECORDS in parts else pa.schema([NODE.field("node_id")])
 
     @property
@@ -173,7 +177,8 @@ class Folded:
         contents = texts(table, "content")
 
         row = np.where(structural, -1, first_row - 1 + np.cumsum(~structural))
-        self._vertices.append(row=row, structural=structural, partition=self._partition(table), **_facts(table))
+        facts = _facts(table)
+        self._vertices.append(row=row, structural=structural, partition=self._partition(table), **facts)
         self._memories.append(first_vertex + np.flatnonzero(~structural))
         if isinstance(self._vectors, TableVectorStore) and "vector" not in table.column_names:
             self._vectors.skip(answers.num_rows)
@@ -185,26 +190,30 @@ class Folded:
             self._parts = _merged((*self._parts, memories))
             self._part_bytes += memories.nbytes
         entities = np.flatnonzero(codes(table, "node_type") == code(NodeType.ENTITY)).tolist()
-        self._entities.extend((first_vertex + position, fold_name(contents[position])) for position in entities)
+        names = {position: fold_name(contents[position]) for position in entities}
+        self._entities.extend((first_vertex + position, name) for position, name in names.items())
+        self._digests.add_vertices(ids, {"structural": structural, **facts}, names)
         if entities and table.column("metadata").null_count < table.num_rows:
             metadata = table.column("metadata").take(pa.array(entities)).to_pylist()
             for position, text in zip(entities, metadata, strict=True):
                 if (kind := _entity_type(text)) is not None:
-                    name = fold_name(contents[position]).strip()
-                    self._entity_types.setdefault(name, []).append((first_vertex + position, kind))
+                    self._entity_types.setdefault(names[position].strip(), []).append((first_vertex + position, kind))
         answer_ids = texts(answers, "node_id")
         self._ids.extend(ids)
         self._memory_ids.extend(answer_ids)
         self._vertex_of.update(zip(ids, range(first_vertex, first_vertex + len(ids)), strict=True))
+        answer_texts = texts(answers, "content")
+        self._digests.add_memories(answer_ids, answer_texts)
         if Part.TEXT not in self._kept:
             return []
-        numbered = enumerate(zip(answer_ids, texts(answers, "content"), strict=True), start=first_row)
+        numbered = enumerate(zip(answer_ids, answer_texts, strict=True), start=first_row)
         return [(ordinal, name, content) for ordinal, (name, content) in numbered if content.strip()]
 
     def add_edges(self, table: pa.Table) -> None:
         """Fold in edges; one whose ends are not both known waits until they are."""
         if Part.EDGES not in self._kept:
             return
+        self._digests.add_edges(table)
         if self._waiting.num_rows:
             table = pa.concat_tables([self._waiting, table])
         source = self._ends(table, "source_id")
@@ -242,6 +251,7 @@ class Folded:
             entity_types=self._entity_types,
             vectors=self._vectors.freeze(),
             lexical=lexical,
+            digests=self._digests.freeze(),
         )
 
     def _rows_of(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:

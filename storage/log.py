@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from storage.chain import ChainReport
 from storage.records import (
     Admission,
-    Appended,
+    Committed,
     EntryKind,
     Generation,
     LastEntry,
@@ -21,7 +22,7 @@ from storage.records import (
     OwnerKey,
 )
 
-__all__ = ["Appended", "Log", "Operation"]
+__all__ = ["Log"]
 
 
 class Log(Protocol):
@@ -57,7 +58,7 @@ class Log(Protocol):
         epoch: int,
         operations: Sequence[Operation] = (),
         again: bool = False,
-    ) -> list[Appended]:
+    ) -> Committed:
         """Commit ``admissions`` and ``operations`` in one durable transaction.
 
         Each admission is taken whole or refused whole (``Appended.error``); a refusal leaves the
@@ -69,12 +70,13 @@ class Log(Protocol):
             admissions: Writes of any owners.
             recorded_at: Time of the commit.
             epoch: The writer's epoch.
-            operations: Records about owners.
+            operations: Records about owners. Each is chained to the one before of its owner.
             again: The batch may have been committed before: also leave out its operations that the
                 log holds already.
 
         Returns:
-            One result an admission, in order. Sequence numbers are dense and rise in that order.
+            One result an admission and one an operation, each in order. Sequence numbers are dense and
+            rise in that order.
         """
         ...
 
@@ -104,8 +106,18 @@ class Log(Protocol):
         """Return every owner with its number, by number."""
         ...
 
-    def last_of(self, owner_no: int, *, upto: int | None = None) -> LastEntry:
-        """Return both numbers of the owner's newest entry, or of the newest with ``seq <= upto``."""
+    def last_of(self, owner_no: int, *, upto: int | None = None, by: int | None = None) -> LastEntry:
+        """Return both numbers of the owner's newest entry, 0 and 0 where there is none.
+
+        Args:
+            owner_no: The owner.
+            upto: Only entries with ``seq <= upto``.
+            by: Only entries recorded at or before this time.
+        """
+        ...
+
+    def seq_of(self, owner_no: int, owner_seq: int) -> int | None:
+        """Return the number in the shard of the owner's entry ``owner_seq``, or ``None``."""
         ...
 
     def read(
@@ -142,23 +154,30 @@ class Log(Protocol):
         ...
 
     def operations(
-        self,
-        owner_no: int,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        op_type: str | None = None,
-        target: str | None = None,
+        self, owner_no: int, *, after: int = 0, limit: int | None = None, op_type: str | None = None
     ) -> list[OperationRow]:
-        """Return the owner's operations with ``op_seq > after``, by ``op_seq``."""
+        """Return the owner's operations with ``owner_op_seq > after``, by ``owner_op_seq``."""
         ...
 
-    def operation(self, owner_no: int, target: str, *, op_type: str | None = None) -> OperationRow | None:
-        """Return the owner's only operation on ``target``, or ``None``.
+    def operations_of(self, owner_no: int, target: str, *, op_type: str) -> list[OperationRow]:
+        """Return the owner's operations of a type on ``target``, by ``owner_op_seq``."""
+        ...
 
-        Raises:
-            StoreCorrupt: there are several, so none is *the* record (digest b §4.2).
+    def operations_by_target(
+        self, owner_no: int, *, op_type: str, after_target: str | None = None, limit: int | None = None
+    ) -> list[OperationRow]:
+        """Return the owner's operations of a type by (``target``, ``owner_op_seq``).
+
+        Args:
+            owner_no: The owner.
+            op_type: The type.
+            after_target: Only targets behind this one, compared by their UTF-8 bytes.
+            limit: At most so many.
         """
+        ...
+
+    def verify_chain(self, owner_no: int) -> ChainReport:
+        """Return whether the owner's operations are as they were written (``storage.chain``)."""
         ...
 
     def close(self) -> None:

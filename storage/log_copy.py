@@ -11,9 +11,10 @@ from sqlalchemy import Connection, Table, delete, insert, select, tuple_
 
 from prme_ray.model.errors import StoreCorrupt
 from storage.sql_database import Database
-from storage.sql_schema import METADATA, create_schema, meta
+from storage.sql_operations import check_chain
+from storage.sql_schema import METADATA, create_schema, meta, owners
 
-__all__ = ["TableSum", "copy_log", "table_sum"]
+__all__ = ["LogCopy", "TableSum", "copy_log", "table_sum"]
 
 _BATCH_ROWS = 1000
 
@@ -28,10 +29,25 @@ class TableSum:
     digest: str
 
 
-def copy_log(source: Database, target: Database, *, progress: Callable[[int], None]) -> dict[str, TableSum]:
-    """Copy all tables in one transaction of the target, which has none yet; return what each holds.
+@dataclass(frozen=True, slots=True)
+class LogCopy:
+    """A log that both sides hold alike.
+
+    Attributes:
+        tables: What each table holds.
+        broken_chains: How many owners have operations that are not as they were written; the source's
+            were not either, since every row is the same.
+    """
+
+    tables: dict[str, TableSum]
+    broken_chains: int
+
+
+def copy_log(source: Database, target: Database, *, progress: Callable[[int], None]) -> LogCopy:
+    """Copy all tables in one transaction of the target, which has none yet.
 
     What was written is read back inside the transaction; it is only committed where both sides agree.
+    Then every owner's chain is checked in the copy: one that is broken is copied as it is, and reported.
 
     Args:
         source: The log; nobody writes it meanwhile.
@@ -62,7 +78,9 @@ def copy_log(source: Database, target: Database, *, progress: Callable[[int], No
                     detail=f"table {table.name} has {found.rows} rows (SHA-256 {found.digest}) after the copy, the "
                     f"source had {copied[table.name].rows} ({copied[table.name].digest}); nothing was kept",
                 )
-    return copied
+        owner_numbers = writing.execute(select(owners.c.owner_no).order_by(owners.c.owner_no)).scalars().all()
+        broken = sum(not check_chain(writing, number).whole for number in owner_numbers)
+    return LogCopy(copied, broken)
 
 
 def table_sum(connection: Connection, table: Table) -> TableSum:

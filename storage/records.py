@@ -7,6 +7,7 @@ all. The log numbers entries in one sequence a shard; the fold of an owner's ent
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -17,18 +18,26 @@ from prme_ray.model.errors import InvalidRequest, TerminalError
 from prme_ray.model.text import check_text
 
 __all__ = [
+    "LATE_RECORDS",
     "Admission",
     "Appended",
+    "Committed",
     "Entry",
     "EntryKind",
     "Filters",
     "Generation",
     "LastEntry",
+    "LateOperation",
     "LogRow",
     "Operation",
     "OperationRow",
     "OwnerKey",
+    "Recorded",
+    "Repeat",
 ]
+
+LATE_RECORDS = 200
+"""Most late records that wait anywhere: each keeps the tables of a whole request in memory."""
 
 
 class EntryKind(StrEnum):
@@ -144,6 +153,17 @@ class Generation:
     created_at: int
 
 
+class Repeat(StrEnum):
+    """What becomes of an operation whose owner has one of its type and target already."""
+
+    ADD = "add"
+    """It is added all the same."""
+    SAME = "same"
+    """One with the same bytes stands for it; beside others it is added."""
+    ONCE = "once"
+    """One with the same bytes stands for it; beside others it is refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A record about an owner that is not part of the owner's state: a retrieval, a judgement.
@@ -153,6 +173,7 @@ class Operation:
         op_type: What it records, such as ``RETRIEVAL_REQUEST`` (digest b §4.2).
         target: Id of what it is about, such as a request id.
         payload: The record's bytes, kept as they are.
+        repeat: What becomes of it when it comes again; decided where it is written.
 
     Raises:
         InvalidRequest: ``payload`` is not bytes.
@@ -163,6 +184,7 @@ class Operation:
     op_type: str
     target: str
     payload: bytes
+    repeat: Repeat = Repeat.ADD
 
     def __post_init__(self) -> None:
         check_text(self.op_type, "op_type")
@@ -172,15 +194,72 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class LateOperation:
+    """An operation whose bytes are made when it is written, so that nobody waits for them.
+
+    Attributes:
+        owner: As of :class:`Operation`; so are ``op_type`` and ``target``.
+        make: Returns the record's bytes. Called once, in another thread; what it reads must not change.
+
+    Raises:
+        InvalidText: a name has a NUL character or a lone surrogate.
+    """
+
+    owner: OwnerKey
+    op_type: str
+    target: str
+    make: Callable[[], bytes]
+
+    def __post_init__(self) -> None:
+        check_text(self.op_type, "op_type")
+        check_text(self.target, "target")
+
+    def made(self) -> Operation:
+        """Return the operation with its bytes.
+
+        Raises:
+            InvalidRequest: ``make`` did not return bytes.
+            Exception: what ``make`` raised.
+        """
+        return Operation(self.owner, self.op_type, self.target, self.make())
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRow:
-    """An operation as committed, in a sequence of its own. ``recorded_at`` as in :class:`LogRow`."""
+    """An operation as committed.
+
+    Attributes:
+        op_seq: Its number in the shard, in a sequence of its own, never shown to an owner.
+        owner_no: Number of the owner in the log.
+        owner_op_seq: The owner's own number of the operation: 1, 2, 3… without gaps.
+        op_type: What it records.
+        target: Id of what it is about.
+        recorded_at: Microseconds since the epoch.
+        previous: Chain value of the owner's operation before it; zeros for the first.
+        chain: SHA-256 over ``previous`` and this operation; see ``storage.chain``.
+        payload: The record's bytes.
+    """
 
     op_seq: int
     owner_no: int
+    owner_op_seq: int
     op_type: str
     target: str
-    payload: bytes
     recorded_at: int
+    previous: bytes
+    chain: bytes
+    payload: bytes
+
+
+Recorded = OperationRow | TerminalError
+"""The operation as committed, or held before; or why it is refused."""
+
+
+class Committed(NamedTuple):
+    """What became of a batch: one result an admission, and one an operation, in their order."""
+
+    appended: list[Appended]
+    recorded: list[Recorded]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,24 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prme_ray.model.errors import EncoderMismatch, ReadOnlyStore, SnapshotGone
+from prme_ray.model.errors import EncoderMismatch, InvalidRequest, ReadOnlyStore, SnapshotExpired, SnapshotGone
 from prme_ray.model.settings import StorageSettings
 from prme_ray.model.times import micros
 from storage.commit import GroupCommit
 from storage.log import Log
+from storage.owner_loader import OwnerLoader
 from storage.owner_state import OwnerState
 from storage.parts import ALL_PARTS, Part
+from storage.past import PastReader, PastStates
 from storage.projector import Projector
-from storage.records import Admission, Appended, LogRow, Operation, OwnerKey
-from storage.residents import Residents
+from storage.records import Admission, Appended, LateOperation, LogRow, Operation, OperationRow, OwnerKey
+from storage.residents import ResidentKey, Residents
 from storage.table_place import TablePlace
 from storage.tables import EdgeTable, NodeTable
 from storage.view import OwnerView
@@ -52,6 +55,7 @@ class Shard:
         settings: Storage settings.
         encoder: Identity of the configured encoder.
         residents: Memory shared by all shards of the process.
+        past: The same for states at earlier numbers.
         clock: Returns the current UTC time.
         writable: Whether this process holds the shard's lock.
         parts: What is kept of the owners in memory; a writer keeps all.
@@ -66,7 +70,8 @@ class Shard:
         log: Log,
         settings: StorageSettings,
         encoder: EncoderIdentity,
-        residents: Residents,
+        residents: Residents[ResidentKey],
+        past: PastStates,
         clock: Callable[[], datetime],
         writable: bool,
         parts: frozenset[Part] = ALL_PARTS,
@@ -89,6 +94,15 @@ class Shard:
         self._dimension = generations[-1].dimension if generations else encoder.dimension
         self.nodes = NodeTable.open(tables.below("nodes"), dimension=self._dimension, read_only=not writable)
         self.edges = EdgeTable.open(tables.below("edges"), read_only=not writable)
+        self._loader = OwnerLoader(
+            log,
+            self.nodes,
+            self.edges,
+            parts=parts,
+            dimension=self._dimension,
+            table_generation=self.reading_generation,
+        )
+        self._past = PastReader(number, self._loader, kept=past)
         self._clock = clock
         self._writing_generation: int | None = None
         self._epoch = 0
@@ -161,11 +175,22 @@ class Shard:
             raise ReadOnlyStore(path=str(self.path))
         return self._committer.submit(admission, patient=patient)
 
-    def submit_operation(self, operation: Operation, *, wait: bool = False) -> bool:
-        """Queue a retrieval record for the next commit; return whether it was accepted."""
+    def record(self, operation: Operation | LateOperation) -> Future[OperationRow]:
+        """Queue a record; the future resolves when it is durable; see :class:`GroupCommit`."""
+        if self._committer is None:
+            raise ReadOnlyStore(path=str(self.path))
+        return self._committer.record(operation)
+
+    def submit_operation(self, operation: Operation | LateOperation, *, wait: bool = False) -> bool:
+        """Queue a record for the next commit; return whether it can be relied on; see :class:`GroupCommit`."""
         if self._committer is None:
             return False
         return self._committer.submit_operation(operation, wait=wait)
+
+    def settle(self) -> None:
+        """Return when everything queued before is committed or has failed."""
+        if self._committer is not None:
+            self._committer.flush()
 
     def _apply(self, appended: list[Appended]) -> None:
         by_owner: dict[int, list[LogRow]] = defaultdict(list)
@@ -205,7 +230,7 @@ class Shard:
         key = (self.number, owner_no)
         state = self._residents.get(key) or self._load(owner_no)
         if not self.writable:
-            self._follow(state, owner_no)
+            self._follow(state)
         return state.view()
 
     def view_at(self, owner_no: int, owner_seq: int) -> OwnerView:
@@ -219,21 +244,45 @@ class Shard:
         with self._apply_lock:
             missing = owner_seq - state.owner_seq
             if missing > 0:
-                generation = self._vectors_read()
-                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=generation, limit=missing))
+                self._loader.follow(state, generation=self.reading_generation(), limit=missing)
         view = state.view_at(owner_seq)
         if view is None:
             raise SnapshotGone(wanted=owner_seq, newest=state.owner_seq)
         return view
 
-    def _follow(self, state: OwnerState, owner_no: int) -> None:
+    def past_view(self, owner_no: int, owner_seq: int, *, generation: int | None = None) -> OwnerView:
+        """Return the owner's state at any number of theirs, 0 included; the present state is left as it is.
+
+        Args:
+            owner_no: The owner.
+            owner_seq: The number.
+            generation: Encoder generation of the vectors; ``None``: the one that is read.
+
+        Raises:
+            InvalidRequest: the owner never had that number.
+            SnapshotExpired: the log has no vectors of the generation any more.
+        """
+        reading = self.reading_generation()
+        wanted = reading if generation is None else generation
+        if wanted != reading and all(found.generation != wanted for found in self.log.generations()):
+            raise SnapshotExpired(wanted=owner_seq, generation=wanted)
+        same = wanted == reading or Part.VECTORS not in self._parts
+        state = self._residents.get((self.number, owner_no)) if same else None
+        view = None if state is None else state.view_at(owner_seq)
+        if view is None:
+            newest = self.log.last_of(owner_no).owner_seq
+            if not 0 <= owner_seq <= newest:
+                raise InvalidRequest(argument="owner_seq", given=owner_seq, allowed=f"0 to {newest}, the newest")
+            if same and 0 < owner_seq == newest:
+                with suppress(SnapshotGone):  # more was written meanwhile
+                    view = self.view_at(owner_no, owner_seq)
+        return (view or self._past.view(owner_no, owner_seq, generation=wanted)).as_past(wanted)
+
+    def _follow(self, state: OwnerState) -> None:
         # A reading process is told nothing: it looks at the log before every answer.
         with self._apply_lock:
-            if self.log.last_of(owner_no).seq > state.seq:
-                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=self._vectors_read()))
-
-    def _vectors_read(self) -> int | None:
-        return self.reading_generation() if Part.VECTORS in self._parts else None
+            if self.log.last_of(state.owner_no).seq > state.seq:
+                self._loader.follow(state, generation=self.reading_generation())
 
     def reading_generation(self) -> int:
         """Return the encoder generation whose vectors are read; 1 before the first vector."""
@@ -247,36 +296,18 @@ class Shard:
             state = self._residents.get(key)
             if state is not None:
                 return state
-            self.nodes.refresh()
-            self.edges.refresh()
-            position = min(self.nodes.position, self.edges.position)
-            # Vectors are most of an owner's bytes: where they would not fit, the table searches them.
-            vectors = Part.VECTORS in self._parts
-            on_disk = vectors and self._vectors_exceed_budget(owner_no, position)
-            nodes = self.nodes.load(owner_no, upto=position, without=[] if vectors and not on_disk else ["vector"])
-            state = OwnerState(
+            generation = self.reading_generation()
+            state = self._loader.newest(
                 owner_no,
-                dimension=self._dimension,
-                lexical_dir=self._lexical_dir(owner_no, nodes.num_rows),
-                table=self.nodes if on_disk else None,
-                upto=position,
-                parts=self._parts,
+                generation=generation,
+                vector_bytes=self._settings.resident_bytes,
+                lexical_dir=lambda memories: self._lexical_dir(owner_no, memories),
             )
-            loaded = self.log.last_of(owner_no, upto=position)
-            state.load(nodes, self.edges.load(owner_no, upto=position), owner_seq=loaded.owner_seq)
-            generation = self._vectors_read()
-            state.apply(self.log.read(after=position, owner_no=owner_no, generation=generation))
             with self._apply_lock:
-                # Between the read above and this lock a commit may have passed the state by.
-                state.apply(self.log.read(after=state.seq, owner_no=owner_no, generation=generation))
+                # Between the reading and this lock a commit may have passed the state by.
+                self._loader.follow(state, generation=generation)
                 self._residents.put(key, state)
             return state
-
-    def _vectors_exceed_budget(self, owner_no: int, upto: int) -> bool:
-        size = 4 * self._dimension
-        if self.nodes.count(upto=upto) * size <= self._settings.resident_bytes:
-            return False
-        return self.nodes.count_with_vector(upto=upto, owner_no=owner_no) * size > self._settings.resident_bytes
 
     def _lexical_dir(self, owner_no: int, documents: int) -> Path | None:
         # Only the writer may open an index on disk for writing; readers rebuild theirs in memory.

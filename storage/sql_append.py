@@ -10,8 +10,10 @@ from sqlalchemy import Connection
 from prme_ray.model.errors import TerminalError, WriterFenced
 from storage import sql_statements as sql
 from storage.admit import RecordKey, Repeated, admit, record_keys
-from storage.records import Admission, Appended, Entry, LastEntry, LogRow, Operation, OwnerKey
-from storage.sql_known import committed_rows, known_owners, known_records, unknown_operations
+from storage.chain import CHAIN_START
+from storage.records import Admission, Appended, Entry, LastEntry, LogRow, Operation, OwnerKey, Recorded
+from storage.sql_known import committed_rows, known_owners, known_records
+from storage.sql_operations import write_operations
 
 __all__ = ["Batch", "fence", "write_batch"]
 
@@ -22,10 +24,12 @@ class Batch:
 
     Attributes:
         appended: One result an admission, in order.
+        recorded: One result an operation, in order.
         owners: Numbers of the owners the batch names, new ones included.
     """
 
     appended: list[Appended] = field(default_factory=list)
+    recorded: list[Recorded] = field(default_factory=list)
     owners: dict[OwnerKey, int] = field(default_factory=dict)
 
 
@@ -55,16 +59,14 @@ def write_batch(
     Args:
         connection: In a transaction that holds the write lock.
         admissions: To be appended; see ``storage.admit`` for refusals and repetitions.
-        operations: To be appended after them.
+        operations: To be appended after them; see ``storage.sql_operations``.
         recorded_at: Microseconds since the epoch.
         owners: Owner numbers known to be committed; others are looked up.
         dimensions: Registered generations and the length of their vectors.
-        again: Leave out operations that the log has already.
+        again: The batch may have been committed before.
     """
     named = [*(admission.owner for admission in admissions), *(operation.owner for operation in operations)]
     batch = Batch(owners=known_owners(connection, named, owners))
-    if again:
-        operations = unknown_operations(connection, operations, batch.owners)
     known = known_records(connection, admissions, batch.owners)
     committed = committed_rows(connection, admissions, known, batch.owners)
     payloads = {key: committed[key].payload if key in committed else None for key in known}
@@ -92,7 +94,7 @@ def write_batch(
         committed.update(((admission.owner, row.kind, row.subject), row) for row in rows)
         seq, counts[number] = last.seq + len(rows), last.owner_seq + len(rows)
     _insert_rows(connection, admissions, batch.appended)
-    _insert_operations(connection, operations, batch.owners, recorded_at=recorded_at)
+    batch.recorded = write_operations(connection, operations, batch.owners, recorded_at=recorded_at, again=again)
     return batch
 
 
@@ -115,7 +117,16 @@ def _add_owners(connection: Connection, named: Sequence[OwnerKey], owners: dict[
     owners.update((owner, last + position) for position, owner in enumerate(fresh, start=1))
     connection.execute(
         sql.ADD_OWNERS,
-        [{"owner_no": owners[owner], "tenant": owner.tenant, "owner": owner.owner} for owner in fresh],
+        [
+            {
+                "owner_no": owners[owner],
+                "tenant": owner.tenant,
+                "owner": owner.owner,
+                "op_count": 0,
+                "op_chain": CHAIN_START,
+            }
+            for owner in fresh
+        ],
     )
 
 
@@ -173,25 +184,3 @@ def _vectors(admissions: Sequence[Admission], appended: Sequence[Appended]) -> I
         for row in () if result.repeated else result.rows:
             if row.vector is not None:
                 yield {"seq": row.seq, "generation": admission.generation, "vector": row.vector}
-
-
-def _insert_operations(
-    connection: Connection, operations: Sequence[Operation], owners: Mapping[OwnerKey, int], *, recorded_at: int
-) -> None:
-    if not operations:
-        return
-    last: int = connection.execute(sql.LAST_OPERATION).scalar_one()
-    connection.execute(
-        sql.ADD_OPERATIONS,
-        [
-            {
-                "op_seq": number,
-                "owner_no": owners[operation.owner],
-                "op_type": operation.op_type,
-                "target": operation.target,
-                "payload": operation.payload,
-                "recorded_at": recorded_at,
-            }
-            for number, operation in enumerate(operations, last + 1)
-        ],
-    )

@@ -8,9 +8,9 @@ from sqlalchemy import Connection
 
 from storage import sql_statements as sql
 from storage.admit import RecordKey, record_keys
-from storage.records import Admission, EntryKind, LogRow, Operation, OwnerKey
+from storage.records import Admission, EntryKind, LogRow, OwnerKey
 
-__all__ = ["committed_rows", "known_owners", "known_records", "unknown_operations"]
+__all__ = ["committed_rows", "known_owners", "known_records"]
 
 # Bound parameters a statement, below the limits of SQLite (32,766) and PostgreSQL (65,535).
 _PARAMETERS = 10_000
@@ -66,21 +66,6 @@ def committed_rows(
                 if key in wanted:
                     found[key] = row
     return found
-
-
-def unknown_operations(
-    connection: Connection, operations: Sequence[Operation], owners: Mapping[OwnerKey, int]
-) -> list[Operation]:
-    """Return the operations of which the log has none with the same owner, type, target and payload."""
-    statement = sql.read_operations(op_type=True, target=True, limit=False)
-    unknown: list[Operation] = []
-    for operation in operations:
-        number = owners.get(operation.owner)
-        given = {"owner_no": number, "after": 0, "op_type": operation.op_type, "target": operation.target}
-        held = () if number is None else connection.execute(statement, given)
-        if all(row.payload != operation.payload for row in held):
-            unknown.append(operation)
-    return unknown
 
 
 def _chunks(subjects: set[str]) -> Iterator[list[str]]:

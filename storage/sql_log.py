@@ -11,13 +11,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable
 
-from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed, StoreCorrupt
+from prme_ray.model.errors import InvalidRequest, ReadOnlyStore, StoreClosed
 from storage import sql_statements as sql
+from storage.chain import ChainReport
 from storage.durable import make_folders
 from storage.log import Log
 from storage.records import (
     Admission,
-    Appended,
+    Committed,
     EntryKind,
     Generation,
     LastEntry,
@@ -28,6 +29,7 @@ from storage.records import (
 )
 from storage.sql_append import fence, write_batch
 from storage.sql_database import Database
+from storage.sql_operations import check_chain
 from storage.sql_schema import check_schema, create_schema
 from storage.sqlite_engine import SqliteDatabase
 
@@ -117,7 +119,7 @@ class SqlLog(Log):
         epoch: int,
         operations: Sequence[Operation] = (),
         again: bool = False,
-    ) -> list[Appended]:
+    ) -> Committed:
         """Commit the batch in one durable transaction; see :class:`Log`."""
         with self._writing() as connection:
             fence(connection, epoch=epoch, path=self.path)
@@ -131,7 +133,7 @@ class SqlLog(Log):
                 again=again,
             )
         self._remember(batch.owners)
-        return batch.appended
+        return Committed(batch.appended, batch.recorded)
 
     def register_generation(
         self, identity: str, model_name: str, dimension: int, *, created_at: int, epoch: int
@@ -193,10 +195,16 @@ class SqlLog(Log):
         """Return every owner with its number, by number."""
         return [(number, OwnerKey(tenant, owner)) for number, tenant, owner in self._fetch(sql.OWNERS)]
 
-    def last_of(self, owner_no: int, *, upto: int | None = None) -> LastEntry:
-        """Return both numbers of the owner's newest entry up to ``upto``; see :class:`Log`."""
-        found = self._fetch(sql.last_of(upto=upto is not None), owner_no=owner_no, upto=upto)
+    def last_of(self, owner_no: int, *, upto: int | None = None, by: int | None = None) -> LastEntry:
+        """Return both numbers of the owner's newest entry within the bounds; see :class:`Log`."""
+        statement = sql.last_of(upto=upto is not None, by=by is not None)
+        found = self._fetch(statement, owner_no=owner_no, upto=upto, by=by)
         return LastEntry(*found[0]) if found else LastEntry(0, 0)
+
+    def seq_of(self, owner_no: int, owner_seq: int) -> int | None:
+        """Return the number in the shard of the owner's entry ``owner_seq``, or ``None``."""
+        found = self._fetch(sql.SEQ_OF, owner_no=owner_no, before=owner_seq - 1) if owner_seq > 0 else []
+        return int(found[0][0]) if found else None
 
     def read(
         self,
@@ -235,29 +243,31 @@ class SqlLog(Log):
         return found
 
     def operations(
-        self,
-        owner_no: int,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        op_type: str | None = None,
-        target: str | None = None,
+        self, owner_no: int, *, after: int = 0, limit: int | None = None, op_type: str | None = None
     ) -> list[OperationRow]:
-        """Return the owner's operations with ``op_seq > after``, by ``op_seq``."""
-        statement = sql.read_operations(op_type=op_type is not None, target=target is not None, limit=limit is not None)
-        given = {"owner_no": owner_no, "after": after, "limit": limit, "op_type": op_type, "target": target}
+        """Return the owner's operations with ``owner_op_seq > after``, by ``owner_op_seq``."""
+        statement = sql.read_operations(op_type=op_type is not None, limit=limit is not None)
+        found = self._fetch(statement, owner_no=owner_no, after=after, limit=limit, op_type=op_type)
+        return [OperationRow(*row) for row in found]
+
+    def operations_of(self, owner_no: int, target: str, *, op_type: str) -> list[OperationRow]:
+        """Return the owner's operations of a type on ``target``, by ``owner_op_seq``."""
+        statement = sql.operations_by_target(target=True, after=False, limit=False)
+        found = self._fetch(statement, owner_no=owner_no, op_type=op_type, target=target)
+        return [OperationRow(*row) for row in found]
+
+    def operations_by_target(
+        self, owner_no: int, *, op_type: str, after_target: str | None = None, limit: int | None = None
+    ) -> list[OperationRow]:
+        """Return the owner's operations of a type by (``target``, ``owner_op_seq``); see :class:`Log`."""
+        statement = sql.operations_by_target(target=False, after=after_target is not None, limit=limit is not None)
+        given = {"owner_no": owner_no, "op_type": op_type, "after_target": after_target, "limit": limit}
         return [OperationRow(*row) for row in self._fetch(statement, **given)]
 
-    def operation(self, owner_no: int, target: str, *, op_type: str | None = None) -> OperationRow | None:
-        """Return the owner's only operation on ``target``, or ``None``; see :class:`Log`."""
-        found = self.operations(owner_no, target=target, op_type=op_type, limit=2)
-        if len(found) > 1:
-            raise StoreCorrupt(
-                path=self.path,
-                detail=f"several records about {target!r} ({found[0].op_type}, {found[1].op_type}); "
-                "give op_type, or read them all with operations()",
-            )
-        return found[0] if found else None
+    def verify_chain(self, owner_no: int) -> ChainReport:
+        """Return whether the owner's operations are as they were written; see :class:`Log`."""
+        with self._reading() as connection:
+            return check_chain(connection, owner_no)
 
     def close(self) -> None:
         """Free connections and files. Repeatable; in a forked child it leaves the parent's alone."""

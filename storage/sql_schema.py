@@ -44,8 +44,8 @@ __all__ = [
     "vectors",
 ]
 
-SCHEMA_VERSION = 2
-"""Version of these tables, kept in ``meta``. Version 1 had no ``owner_seq``."""
+SCHEMA_VERSION = 3
+"""Version of these tables, kept in ``meta``. Version 1 had no ``owner_seq``, version 2 no chain of operations."""
 
 EPOCH = "writer_epoch"
 _SCHEMA = "schema_version"
@@ -54,6 +54,8 @@ METADATA = MetaData()
 
 # SQLite makes a column the row number, which costs no index, only where it says INTEGER.
 _Number = BigInteger().with_variant(Integer, "sqlite")
+# Sorted by its bytes, as SQLite does, whatever language a server's database is set to.
+_Plain = Text().with_variant(Text(collation="C"), "postgresql")
 
 meta = Table("meta", METADATA, Column("key", String, primary_key=True), Column("value", Text, nullable=False))
 
@@ -63,6 +65,9 @@ owners = Table(
     Column("owner_no", _Number, primary_key=True, autoincrement=False),
     Column("tenant", Text, nullable=False),
     Column("owner", Text, nullable=False),
+    # How many operations the owner has, and the chain value of the newest: a tail cannot just go.
+    Column("op_count", _Number, nullable=False),
+    Column("op_chain", LargeBinary, nullable=False),
     UniqueConstraint("tenant", "owner"),
 )
 
@@ -105,12 +110,17 @@ operations = Table(
     METADATA,
     Column("op_seq", _Number, primary_key=True, autoincrement=False),
     Column("owner_no", _Number, ForeignKey(owners.c.owner_no), nullable=False),
+    Column("owner_op_seq", _Number, nullable=False),
     Column("op_type", String, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("payload", LargeBinary, nullable=False),
+    Column("target", _Plain, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
-    Index("operations_by_owner", "owner_no", "op_seq"),
-    Index("operations_by_target", "target", "owner_no", "op_seq"),
+    Column("previous", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    # Last: it may fill pages of its own, which a look at the other columns then leaves alone.
+    Column("payload", LargeBinary, nullable=False),
+    Index("operations_by_number", "owner_no", "owner_op_seq", unique=True),
+    Index("operations_by_type", "owner_no", "op_type", "owner_op_seq"),
+    Index("operations_by_target", "owner_no", "op_type", "target", "owner_op_seq"),
 )
 
 

@@ -26,15 +26,21 @@ __all__ = [
     "LAST_OWNER",
     "LAST_OWNER_SEQS",
     "LAST_SEQ",
+    "OPERATIONS_BEFORE",
     "OWNERS",
+    "OWNER_CHAIN",
+    "OWNER_ENDS",
     "OWNER_NO",
     "RECORD",
     "SEEN_EPOCH",
+    "SEQ_OF",
     "SET_EPOCH",
+    "SET_OWNER_END",
     "count_kinds",
     "count_vectors",
     "last_of",
     "log_row",
+    "operations_by_target",
     "read_entries",
     "read_operations",
 ]
@@ -54,6 +60,23 @@ SET_EPOCH = update(meta).where(meta.c.key == EPOCH).values(value=bindparam("epoc
 
 LAST_SEQ = select(func.coalesce(func.max(entries.c.seq), 0))
 LAST_OPERATION = select(func.coalesce(func.max(operations.c.op_seq), 0))
+OWNER_ENDS = select(owners.c.owner_no, owners.c.op_count, owners.c.op_chain).where(
+    owners.c.owner_no.in_(bindparam("owners", expanding=True))
+)
+SET_OWNER_END = (
+    update(owners)
+    .where(owners.c.owner_no == bindparam("number"))
+    .values(op_count=bindparam("count"), op_chain=bindparam("chain"))
+)
+OWNER_CHAIN = select(owners.c.tenant, owners.c.owner, owners.c.op_count, owners.c.op_chain).where(
+    owners.c.owner_no == bindparam("owner_no")
+)
+OPERATIONS_BEFORE = (
+    select(operations.c.owner_op_seq)
+    .where(operations.c.owner_no == bindparam("owner_no"), operations.c.op_seq < bindparam("op_seq"))
+    .order_by(operations.c.op_seq.desc())
+    .limit(bindparam("limit"))
+)
 LAST_OWNER = select(func.coalesce(func.max(owners.c.owner_no), 0))
 # One step down an index an owner; a maximum by group would read every entry of the owners.
 _LAST_OWNER_SEQ = (
@@ -87,6 +110,15 @@ RECORD = select(entries, null().label("vector")).where(
     entries.c.subject == bindparam("subject"),
 )
 
+# Owner's numbers have no gaps, so a place in the order of ``seq`` is found in the index alone.
+SEQ_OF = (
+    select(entries.c.seq)
+    .where(entries.c.owner_no == bindparam("owner_no"))
+    .order_by(entries.c.seq)
+    .offset(bindparam("before"))
+    .limit(1)
+)
+
 
 def log_row(found: Sequence[Any]) -> LogRow:
     """Return a row of a statement over all columns of ``entries`` and a vector."""
@@ -107,23 +139,37 @@ def read_entries(*, upto: bool, owner: bool, vector: bool, limit: bool) -> Execu
 
 
 @cache
-def last_of(*, upto: bool) -> Executable:
+def last_of(*, upto: bool, by: bool) -> Executable:
     """Return the statement of ``Log.last_of``; flags as in :func:`read_entries`."""
     statement = select(entries.c.seq, entries.c.owner_seq).where(*_bounds(upto=upto, owner=True))
+    if by:
+        statement = statement.where(entries.c.recorded_at <= bindparam("by"))
     return statement.order_by(entries.c.seq.desc()).limit(1)
 
 
 @cache
-def read_operations(*, op_type: bool, target: bool, limit: bool) -> Executable:
+def read_operations(*, op_type: bool, limit: bool) -> Executable:
     """Return the statement of ``Log.operations``; flags as in :func:`read_entries`."""
     statement = select(operations).where(
-        operations.c.owner_no == bindparam("owner_no"), operations.c.op_seq > bindparam("after")
+        operations.c.owner_no == bindparam("owner_no"), operations.c.owner_op_seq > bindparam("after")
     )
     if op_type:
         statement = statement.where(operations.c.op_type == bindparam("op_type"))
+    statement = statement.order_by(operations.c.owner_op_seq)
+    return statement.limit(bindparam("limit")) if limit else statement
+
+
+@cache
+def operations_by_target(*, target: bool, after: bool, limit: bool) -> Executable:
+    """Return the statement over operations of a type by target: of one, or of those behind another."""
+    statement = select(operations).where(
+        operations.c.owner_no == bindparam("owner_no"), operations.c.op_type == bindparam("op_type")
+    )
     if target:
         statement = statement.where(operations.c.target == bindparam("target"))
-    statement = statement.order_by(operations.c.op_seq)
+    if after:
+        statement = statement.where(operations.c.target > bindparam("after_target"))
+    statement = statement.order_by(operations.c.target, operations.c.owner_op_seq)
     return statement.limit(bindparam("limit")) if limit else statement
 
 

@@ -8,22 +8,33 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
-from prme_ray.model.errors import LogEmpty, ReadOnlyStore, ServiceUnavailable, SnapshotGone, StoreClosed
+from prme_ray.model.errors import (
+    LogEmpty,
+    ReadOnlyStore,
+    ServiceUnavailable,
+    StoreClosed,
+)
 from prme_ray.model.settings import StorageSettings
 from storage.lock import ShardLocks
 from storage.log import Log
 from storage.logs import open_logs
+from storage.owner_state import OwnerState
+from storage.owner_verbs import OwnerVerbs, check_owner
 from storage.parts import ALL_PARTS, Part
-from storage.records import EntryKind, LogRow, Operation, OwnerKey
-from storage.residents import Residents
+from storage.past import PastStates
+from storage.records import LateOperation, Operation, OwnerKey
+from storage.residents import ResidentKey, Residents
 from storage.shard import EncoderIdentity, Shard
 from storage.table_place import TablePlace
 from storage.view import OwnerView
 
 __all__ = ["Store"]
 
+_PAST_SHARE = 4
+"""Part of ``resident_bytes`` that past states may take beside it: a quarter."""
 
-class Store:
+
+class Store(OwnerVerbs):
     """Every owner's memories under one folder.
 
     Args:
@@ -65,7 +76,8 @@ class Store:
         self.path = self.catalog.path
         self._own = [number for number in self.catalog.shards if shards is None or shards(number)]
         self._locks: ShardLocks | None = None
-        self.residents = Residents(settings.resident_bytes)
+        self.residents = Residents[ResidentKey](settings.resident_bytes)
+        self.past = PastStates(settings.resident_bytes // _PAST_SHARE)
         self._shards: dict[int, Shard] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -108,6 +120,7 @@ class Store:
                     settings=self._settings,
                     encoder=self._encoder,
                     residents=self.residents,
+                    past=self.past,
                     clock=self._clock,
                     writable=not self.read_only,
                     parts=self.parts,
@@ -171,38 +184,37 @@ class Store:
             raise StoreClosed(path=str(self.path))
         return shard
 
-    def submit_operation(self, owner: OwnerKey, operation: Operation, *, wait: bool = False) -> bool:
-        """Queue a retrieval record; return whether it will be persisted."""
+    def submit_operation(self, owner: OwnerKey, operation: Operation | LateOperation, *, wait: bool = False) -> bool:
+        """Queue a record about an owner; return whether it can be relied on.
+
+        The bytes of a :class:`LateOperation` are made in the committer's thread. True without ``wait``
+        means: queued, behind a log that last took what it was given; see :class:`GroupCommit`.
+
+        Args:
+            owner: Whom it is about.
+            operation: The record.
+            wait: Return when it is durable.
+
+        Raises:
+            InvalidRequest: the record is about somebody else.
+            Exception: with ``wait``, what making or writing it raised.
+        """
+        check_owner(owner, operation)
         if self.read_only:
             return False
         return self.writer(owner).submit_operation(operation, wait=wait)
 
+    def settle(self, owner: OwnerKey) -> None:
+        """Return when every record about an owner that this process queued before is in the log, or lost."""
+        shard = self._shards.get(self.catalog.shard_of(owner))
+        if shard is not None:  # nothing was queued where none was opened
+            shard.settle()
+
     # -- reading --------------------------------------------------------------------------------
 
-    def view(self, owner: OwnerKey) -> OwnerView | None:
-        """Return the owner's newest committed state, or ``None`` for an owner nothing was ever stored for."""
-        shard = self.shard_of(owner)
-        number = None if shard is None else shard.owner_no(owner)
-        # A question about an owner is on record too, and gives them a number before the first memory.
-        return None if shard is None or number is None or not shard.has_entries(number) else shard.view(number)
-
-    def view_at(self, owner: OwnerKey, owner_seq: int) -> OwnerView:
-        """Return the owner's state at one number of theirs.
-
-        Raises:
-            SnapshotGone: this process no longer has it, or the owner is not known.
-        """
-        shard = self.shard_of(owner)
-        number = None if shard is None else shard.owner_no(owner)
-        if shard is None or number is None:
-            raise SnapshotGone(wanted=owner_seq, newest=0)
-        return shard.view_at(number, owner_seq)
-
-    def record(self, owner: OwnerKey, kind: EntryKind, subject: str) -> LogRow | None:
-        """Return one of the owner's log entries, or ``None``."""
-        shard = self.shard_of(owner)
-        number = None if shard is None else shard.owner_no(owner)
-        return None if shard is None or number is None else shard.log.record(number, kind, subject)
+    def empty_view(self) -> OwnerView:
+        """Return the view of an owner for whom nothing was ever stored."""
+        return OwnerState(0, dimension=self._encoder.dimension, parts=self.parts).view()
 
     # -- care -----------------------------------------------------------------------------------
 
@@ -224,5 +236,6 @@ class Store:
             if self._locks is not None:
                 closing.callback(self._locks.release)
             closing.callback(self.residents.clear)
+            closing.callback(self.past.clear)
             for shard in shards:
                 closing.callback(shard.close)

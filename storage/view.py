@@ -6,6 +6,7 @@ knows or is replaced by something new. :mod:`storage.owner_state` makes the view
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -20,7 +21,9 @@ from prme_ray.model.tables import (
     NODE,
     channel,
     column,
+    ids_at,
     no_hits,
+    parts,
     refer,
     references,
     referring,
@@ -68,6 +71,10 @@ class OwnerView:
         """Sequence number, in the shard, of the owner's last entry in the view."""
         self.owner_seq = head.owner_seq
         """The owner's own number of that entry: 1, 2, 3…, so it tells nothing about other owners."""
+        self.past = False
+        """Whether it was asked for as a past state: another process then has to ask for it as one too."""
+        self.generation: int | None = None
+        """Encoder generation that a past state was asked for with; ``None``: the one that is read."""
         self._head = head
         self._graph = OwnerGraph(
             head.vertices,
@@ -83,9 +90,31 @@ class OwnerView:
         self._groups: tuple[npt.NDArray[np.int64], ...] | None = None
         self._sessions: SessionOrder | None = None
         self._masks: dict[Filters, Mask] = {}
+        self._as_past: dict[int, OwnerView] = {}
 
     def __len__(self) -> int:
         return len(self._head.memories)
+
+    def as_past(self, generation: int) -> OwnerView:
+        """Return the same view, marked as a past state of that encoder generation."""
+        if self.past and self.generation == generation:
+            return self
+        found = self._as_past.get(generation)
+        if found is None:
+            found = copy.copy(self)
+            found.past, found.generation, found._as_past = True, generation, {}
+            self._as_past[generation] = found
+        return found
+
+    @property
+    def lexical_digest(self) -> str | None:
+        """SHA-256 over (id, text) of every indexed memory, ``None`` where this process has no texts."""
+        return self._head.digests.lexical()
+
+    @property
+    def graph_digest(self) -> str | None:
+        """SHA-256 over all that a traversal reads, ``None`` where this process has no graph."""
+        return self._head.digests.graphs()
 
     @property
     def nodes(self) -> pa.Table:
@@ -113,6 +142,13 @@ class OwnerView:
         """
         found = self._rows(ids)
         return found[found >= 0]
+
+    def numbers(self, reference: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+        """Return the rows in ``nodes`` of the memories that a ``node`` column of this view refers to."""
+        rows, target = parts(reference)
+        if target is not self._structs:
+            rows = self.rows(ids_at(target, rows)).astype(np.int32)
+        return rows
 
     def hydrate(self, ids: Any) -> pa.Table:
         """Return the memories of these ids, in the order given; unknown ids are left out."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,19 +26,17 @@ from ray.dag import InputNode, MultiOutputNode
 from ray.exceptions import RayTaskError
 
 from actors.handles import Handles
-from prme_ray.executors.engine import Outcome, Run, Work, run_flow
-from prme_ray.executors.on_ray import CHANNEL_PLACES, RayAway, RayExecutor, owner_of, question_of
+from prme_ray.executors.engine import Outcome, Run, UnderWay, Work, run_flow
+from prme_ray.executors.on_ray import CHANNEL_PLACES, CHANNELS, RayAway, RayExecutor, merged, owner_of, question_of
 from prme_ray.executors.question import outcome_of, packed_question
-from prme_ray.pipeline import Fragment, Place, fragment
+from prme_ray.pipeline import Fragment, Place
+from prme_ray.pipeline import fragment as fragment_of
 from storage.records import OwnerKey
 
 __all__ = ["CompiledExecutor"]
 
 _LOG = logging.getLogger("prme_ray.actors")
 
-_EMBED = fragment(Place.EMBEDDER).steps
-_CHANNELS = tuple(fragment(place) for place in CHANNEL_PLACES)
-_WHOLE = Fragment(Place.EMBEDDER, (*_EMBED, *(step for one in _CHANNELS for step in one.steps)), ("plan",))
 _WAITING = 2
 """Answers under way in one graph: a question waits for its own before the next one enters."""
 _RESTS_S = 1.0
@@ -67,30 +65,29 @@ class _InGraph:
         self._timeout_s = timeout_s
 
     def fragments(self, flow: str) -> Sequence[Fragment]:
-        return self._plain.fragments(flow) if flow else [_WHOLE, *self._plain.stages]
+        return self._plain.fragments(flow) if flow else [CHANNELS, *self._plain.stages]
 
-    def start(self, fragment: Fragment, work: Work) -> Callable[[], Outcome]:
-        if fragment is not _WHOLE:
+    def start(self, fragment: Fragment, work: Work) -> UnderWay:
+        if fragment is not CHANNELS:
             return self._plain.start(fragment, work)
         view = work.resources[Place.VECTOR]
         try:
-            under_way = self._compiled.execute(packed_question(question_of(_WHOLE, work)))
+            under_way = self._compiled.execute(packed_question(question_of(CHANNELS, work)))
         except Exception as error:
             raise _GraphFailed from error
 
         def wait() -> Outcome:
             vector, *answers = self._read(under_way)
-            values: dict[str, Any] = {"embedding": np.frombuffer(vector, np.float32) if vector else None}
-            failures: dict[str, str] = {}
-            seconds: dict[str, float] = {}
-            for part, answered in zip(_CHANNELS, answers, strict=True):
-                outcome = outcome_of(answered, view, part)
-                values.update(outcome.values)
-                failures.update(outcome.failures)
-                seconds.update(outcome.seconds)
-            return Outcome(values, failures, seconds)
+            embedding = np.frombuffer(vector, np.float32) if vector else None
+            found = zip(CHANNEL_PLACES, answers, strict=True)
+            return merged(
+                [
+                    Outcome({"embedding": embedding}),
+                    *(outcome_of(answered, view, fragment_of(place)) for place, answered in found),
+                ]
+            )
 
-        return wait
+        return UnderWay(wait)
 
     def _read(self, under_way: list[Any]) -> list[bytes]:
         """Return all results; all are read even if one is an error, or the next question would wait for them."""

@@ -1,7 +1,7 @@
 """What every executor does with the declared flow: step after step, failures of channels noted.
 
 An executor may have parts of the flow computed *away*, in other processes: it is told of a fragment
-(the steps of one place) as soon as its inputs are known, and asked for its values when a step is
+(steps that belong together) as soon as its inputs are known, and asked for its values when a step is
 reached. Everything else is called here.
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from prme_ray.pipeline import FLOW, Each, Fragment, Place, Step
 
-__all__ = ["BACKEND_ERROR", "Away", "Executor", "Outcome", "Run", "Work", "call_or_empty", "run_flow"]
+__all__ = ["BACKEND_ERROR", "Away", "Executor", "Outcome", "Run", "UnderWay", "Work", "call_or_empty", "run_flow"]
 
 _LOG = logging.getLogger("prme_ray.retrieve")
 BACKEND_ERROR = "backend_error"
@@ -47,6 +48,23 @@ class Outcome:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
+def _nothing() -> None:
+    """Leave what needs no leaving."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A fragment that is being computed; exactly one of the two is called.
+
+    Attributes:
+        wait: Waits for the outcome.
+        leave: Called where nobody will wait, because the work has failed elsewhere.
+    """
+
+    wait: Callable[[], Outcome]
+    leave: Callable[[], None] = _nothing
+
+
 class Away(Protocol):
     """Computes fragments of the flow in other processes."""
 
@@ -54,8 +72,8 @@ class Away(Protocol):
         """Return what is computed away: of the question's flow (``""``) or of an ``Each`` by name."""
         ...
 
-    def start(self, fragment: Fragment, work: Work) -> Callable[[], Outcome]:
-        """Start a fragment; the function returned waits for its outcome.
+    def start(self, fragment: Fragment, work: Work) -> UnderWay:
+        """Start a fragment.
 
         Raises:
             PrmeRayError: when waiting; a lost process is no failure of a channel.
@@ -105,42 +123,53 @@ def run_flow(work: Work) -> Run:
     started: dict[str, float] = {}
     values = work.values
     waiting = _fragments(work)
-    under_way: dict[str, Callable[[], Outcome]] = {}
-    for step in FLOW:
-        started[step.name] = begun = time.perf_counter()
-        _start_ready(waiting, under_way, work)
-        if isinstance(step, Each):
-            values[step.name] = [_run_item(step, item, work) for item in values[step.items]]
-        elif step.name in under_way:
-            _take(under_way, step.name, work, timings)
-        elif step.name not in values:
-            values[step.name] = call_or_empty(step, values, work.resources, work.disabled)
-        timings[step.name] = time.perf_counter() - begun
+    under_way: dict[str, UnderWay] = {}
+    with _leaving(under_way):
+        for step in FLOW:
+            started[step.name] = begun = time.perf_counter()
+            _start_ready(waiting, under_way, work)
+            if isinstance(step, Each):
+                values[step.name] = [_run_item(step, item, work) for item in values[step.items]]
+            elif step.name in under_way:
+                _take(under_way, step.name, work, timings)
+            elif step.name not in values:
+                values[step.name] = call_or_empty(step, values, work.resources, work.disabled)
+            timings[step.name] = time.perf_counter() - begun
     # Fragments finish in any order; what the answer says of failures must not depend on it.
     values["failures"] = dict(sorted(values["failures"].items()))
     return Run(values, timings, started)
+
+
+@contextmanager
+def _leaving(under_way: Mapping[str, UnderWay]) -> Iterator[None]:
+    """Leave what is still under way when the work fails."""
+    try:
+        yield
+    except BaseException:
+        for one in {id(one): one for one in under_way.values()}.values():
+            one.leave()
+        raise
 
 
 def _fragments(work: Work) -> list[Fragment]:
     return [] if work.away is None else list(work.away.fragments(work.flow))
 
 
-def _start_ready(waiting: list[Fragment], under_way: dict[str, Callable[[], Outcome]], work: Work) -> None:
+def _start_ready(waiting: list[Fragment], under_way: dict[str, UnderWay], work: Work) -> None:
     if work.away is None or not waiting:
         return
     for fragment in [one for one in waiting if all(name in work.values for name in one.inputs)]:
         waiting.remove(fragment)
-        wait = work.away.start(fragment, work)
-        under_way.update(dict.fromkeys([step.name for step in fragment.steps], wait))
+        started = work.away.start(fragment, work)
+        under_way.update(dict.fromkeys([step.name for step in fragment.steps], started))
 
 
-def _take(
-    under_way: dict[str, Callable[[], Outcome]], name: str, work: Work, timings: dict[str, float] | None = None
-) -> None:
+def _take(under_way: dict[str, UnderWay], name: str, work: Work, timings: dict[str, float] | None = None) -> None:
     """Wait for the fragment that a step belongs to and add all it made."""
-    outcome = under_way.pop(name)()
-    for made in outcome.values:
-        under_way.pop(made, None)
+    taken = under_way[name]
+    for other in [other for other, one in under_way.items() if one is taken]:
+        del under_way[other]
+    outcome = taken.wait()
     work.values.update(outcome.values)
     work.values["failures"].update(outcome.failures)
     if timings is not None:
@@ -152,14 +181,15 @@ def _run_item(each: Each, item: Any, outer: Work) -> Any:
     work = Work(each.name, {**outer.values, each.item: item}, outer.resources, outer.disabled, outer.away)
     values = work.values
     waiting = _fragments(work)
-    under_way: dict[str, Callable[[], Outcome]] = {}
+    under_way: dict[str, UnderWay] = {}
     for step in each.steps:
         try:
-            _start_ready(waiting, under_way, work)
-            if step.name in under_way:
-                _take(under_way, step.name, work)
-            elif step.name not in values:
-                values[step.name] = call(step, values, work.resources, work.disabled)
+            with _leaving(under_way):
+                _start_ready(waiting, under_way, work)
+                if step.name in under_way:
+                    _take(under_way, step.name, work)
+                elif step.name not in values:
+                    values[step.name] = call(step, values, work.resources, work.disabled)
         except Exception as error:
             _LOG.warning("one of %s failed in step %s: %s", each.name, step.name, _where(error))
             return error

@@ -7,9 +7,9 @@ a row means the same memory on both.
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
+import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 _HITS = pa.schema([pa.field("row", pa.int32(), nullable=False), pa.field("signal", pa.float64(), nullable=False)])
-_HEAD = b"prme-ray"
+_SIZE = struct.Struct("<I")
+"""Bytes of what is said beside the hits, at the very end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +128,15 @@ def _answer(store: Store, place: Place, asked: bytes, **made: Any) -> bytes:
 
 def outcome_of(answered: bytes, view: OwnerView, work: Fragment) -> Outcome:
     """Return what a process answered, its rows as references to this process's memories."""
-    reader = pa.ipc.open_stream(pa.py_buffer(answered))
-    head = json.loads(reader.schema.metadata[_HEAD])
-    batch = reader.read_next_batch()
-    rows, signals = batch.column(0), batch.column(1)
+    (size,) = _SIZE.unpack_from(answered, len(answered) - _SIZE.size)
+    hits = pa.py_buffer(answered)[: len(answered) - _SIZE.size - size]
+    head = json.loads(answered[len(hits) : -_SIZE.size])
+    batch = pa.ipc.read_record_batch(hits, _HITS)
+    rows, signals = batch.column(0).to_numpy(), batch.column(1)
     tables: list[pa.Table] = []
     start = 0
     for size in head["sizes"]:
-        place, found = rows.slice(start, size).to_numpy(), signals.slice(start, size)
+        place, found = rows[start : start + size], signals.slice(start, size)
         tables.append(view.channel_of(place, found) if size else no_hits())
         start += size
     given = iter(tables)
@@ -157,18 +159,15 @@ def _packed(work: Fragment, values: Mapping[str, Any], said: dict[str, Any]) -> 
         else:
             shapes.append(None)
             tables.append(made)
-    head = json.dumps({**said, "sizes": [table.num_rows for table in tables], "shapes": shapes})
-    schema = _HITS.with_metadata({_HEAD: head.encode()})
     rows = [column(table, "node_id").indices.to_numpy() for table in tables if table.num_rows]
     signals = [column(table, "signal").to_numpy() for table in tables if table.num_rows]
-    batch = pa.record_batch(
+    batch = pa.RecordBatch.from_arrays(
         [
             pa.array(np.concatenate(rows) if rows else np.empty(0, np.int32), pa.int32()),
             pa.array(np.concatenate(signals) if signals else np.empty(0), pa.float64()),
         ],
-        schema=schema,
+        schema=_HITS,
     )
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
+    head = json.dumps({**said, "sizes": [table.num_rows for table in tables], "shapes": shapes}).encode()
+    # The hits come first, as Arrow wants them on a place divisible by eight.
+    return b"".join([batch.serialize(), head, _SIZE.pack(len(head))])

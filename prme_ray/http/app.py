@@ -13,13 +13,14 @@ from starlette.exceptions import HTTPException
 
 from prme_ray import __version__
 from prme_ray.defaults import new_uuid
-from prme_ray.http import operations, routes
+from prme_ray.http import feedback_routes, operations, retrieval_routes, routes
 from prme_ray.http.access import Access
 from prme_ray.http.gate import Gate
 from prme_ray.http.guard import Guard, ObserveRequest, frames_of
 from prme_ray.http.limits import Limits
 from prme_ray.http.openapi import describe
-from prme_ray.http.service import MemoryVerbs, Service
+from prme_ray.http.service import Service
+from prme_ray.http.verbs import MemoryVerbs
 from prme_ray.http.wire import envelope, headers_of, public_error, status_of
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
 
@@ -77,8 +78,8 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
-    app.include_router(routes.router)
-    app.include_router(operations.router)
+    for part in (routes, retrieval_routes, feedback_routes, operations):
+        app.include_router(part.router)
     app.add_exception_handler(PrmeRayError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)

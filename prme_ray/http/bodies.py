@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from prme_ray.feedback_arguments import ANSWER_ID_LIMIT, CITED_LIMIT
 from prme_ray.model.enums import (
     EdgeType,
     EpistemicType,
@@ -20,13 +21,16 @@ from prme_ray.model.enums import (
     Scope,
     SourceType,
 )
+from prme_ray.model.feedback import CitationMethod, RelevanceMethod, Surface
 from prme_ray.model.response import Bundle, Candidate, Exclusion, Metadata
 from prme_ray.model.settings.packing import MinFidelity
 from prme_ray.model.text import NAME_LIMIT
+from prme_ray.records.ledger import LARGEST_PAGE, PAGE
 
 __all__ = [
     "AnswerBody",
     "BatchBody",
+    "CitationsBody",
     "EdgeBody",
     "EdgeStoredBody",
     "ErrorBody",
@@ -34,6 +38,9 @@ __all__ = [
     "ItemsStoredBody",
     "NodeBody",
     "Owned",
+    "PageQuery",
+    "RelevanceBody",
+    "RetrievalsQuery",
     "RetrieveBody",
     "StateBody",
     "StoreBody",
@@ -158,7 +165,50 @@ class RetrieveBody(Owned):
         default=None, description="Factors of the weighted formula's signals, 0.25 to 4."
     )
     retrieval_mode: RetrievalMode = Field(default=RetrievalMode.DEFAULT, description="Which memories it may see.")
+    as_of: Annotated[int, Field(ge=0, le=2**53 - 1)] | Time | None = Field(
+        default=None, description="Answer from the past: a number of the owner's (metadata.snapshot), or a time."
+    )
     filters: Filters = Field(default_factory=Filters, description="What may be found.")
+
+
+class _Page(Owned):
+    # Text of a query, so a number comes as digits.
+    limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE, strict=False)] = Field(default=PAGE, description="Most records.")
+
+
+class RetrievalsQuery(_Page):
+    """Which of an owner's retrievals to list."""
+
+    cursor: str | None = Field(default=None, description="next_cursor of the page before.")
+
+
+class PageQuery(_Page):
+    """Which of an owner's feedback to list."""
+
+    after_id: Uuid | None = Field(default=None, description="next_after_id of the page before.")
+
+
+class RelevanceBody(Owned):
+    """Which memories of a retrieval were relevant."""
+
+    request_id: Uuid = Field(description="The retrieval.")
+    labels: dict[str, bool] = Field(min_length=1, description="True or false for memories it returned, by id.")
+    surface: Surface = Field(default=Surface.RESULTS, description="What was judged: the list, or the packed text.")
+    method: RelevanceMethod = Field(description="Who judged.")
+    feedback_id: Uuid | None = Field(default=None, description="Your own id; the same call again changes nothing.")
+
+
+class CitationsBody(Owned):
+    """Which memories an answer cites."""
+
+    request_id: Uuid = Field(description="The retrieval it was made from.")
+    cited_node_ids: list[Uuid] = Field(
+        max_length=CITED_LIMIT, description="Memories whose text is in the context; an empty list: nothing was cited."
+    )
+    answer_id: str = Field(min_length=1, max_length=ANSWER_ID_LIMIT, description="Your name of the answer.")
+    method: CitationMethod = Field(description="Who says so.")
+    answer_sha256: str | None = Field(default=None, description="SHA-256 of the answer's text, in hex.")
+    citation_id: Uuid | None = Field(default=None, description="Your own id; the same call again changes nothing.")
 
 
 class StoredBody(BaseModel):

@@ -9,11 +9,30 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from prme_ray.http.bodies import BatchBody, EdgeBody, ErrorBody, NodeBody, RetrieveBody, StoreBody
+from prme_ray.http.bodies import (
+    BatchBody,
+    CitationsBody,
+    EdgeBody,
+    ErrorBody,
+    NodeBody,
+    Owned,
+    RelevanceBody,
+    RetrieveBody,
+    StoreBody,
+)
 
 __all__ = ["body_of", "describe", "errors_of"]
 
-_BODIES: list[type[BaseModel]] = [BatchBody, EdgeBody, NodeBody, RetrieveBody, StoreBody]
+_BODIES: list[type[BaseModel]] = [
+    BatchBody,
+    CitationsBody,
+    EdgeBody,
+    NodeBody,
+    Owned,
+    RelevanceBody,
+    RetrieveBody,
+    StoreBody,
+]
 _REFERENCE = "#/components/schemas/{model}"
 
 

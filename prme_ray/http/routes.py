@@ -21,7 +21,8 @@ from prme_ray.http.bodies import (
     StoredBody,
 )
 from prme_ray.http.openapi import body_of, errors_of
-from prme_ray.http.service import Key, MemoryVerbs, Reader, Service, Writer, json_response, read_body, service_of
+from prme_ray.http.service import Key, Reader, Service, Writer, json_response, read_body, service_of
+from prme_ray.http.verbs import MemoryVerbs
 from prme_ray.model.enums import Scope
 from prme_ray.model.errors import InvalidRequest, NotFound
 from prme_ray.model.nodes import Event, Node
@@ -101,7 +102,7 @@ async def store_edge(request: Request, identity: Writer, key: Key) -> Response:
 
 @router.post(
     "/retrieve",
-    responses={200: {"model": AnswerBody}, **errors_of(401, 403, 409, 413, 415, 422, 429, 503)},
+    responses={200: {"model": AnswerBody}, **errors_of(401, 403, 409, 410, 413, 415, 422, 429, 503)},
     openapi_extra=body_of(RetrieveBody),
 )
 async def retrieve(request: Request, identity: Reader) -> Response:

@@ -4,70 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
-from prme_ray.answer import Answer
-from prme_ray.health import Health
 from prme_ray.http.access import Access, Identity
 from prme_ray.http.answer_json import AnswerEncoder
 from prme_ray.http.gate import Gate
 from prme_ray.http.limits import Limits
+from prme_ray.http.verbs import MemoryVerbs
 from prme_ray.keys import Permission
 from prme_ray.model.errors import InvalidRequest, ServiceUnavailable
-from prme_ray.model.nodes import Event, Node
 from prme_ray.model.service_errors import BodyTooLarge, UnsupportedMediaType
 from prme_ray.model.text import uuid_of
-from prme_ray.writing import Stored
 
-__all__ = ["Admin", "Key", "MemoryVerbs", "Reader", "Service", "Whoever", "Writer", "json_response", "read_body"]
+__all__ = ["Admin", "Key", "Reader", "Service", "Whoever", "Writer", "json_response", "read_body", "reply"]
 
 T = TypeVar("T")
 B = TypeVar("B", bound=BaseModel)
-
-
-class MemoryVerbs(Protocol):
-    """What the service is built over: ``prme_ray.Memory``, whatever executor it has."""
-
-    def store(self, content: str, **arguments: Any) -> Stored:
-        """Remember a text."""
-        ...
-
-    def store_many(self, items: list[Any], **arguments: Any) -> list[Stored]:
-        """Remember many texts."""
-        ...
-
-    def store_node(self, content: str, **arguments: Any) -> Stored:
-        """Store a structured memory."""
-        ...
-
-    def store_edge(self, source_id: str, target_id: str, edge_type: str, **arguments: Any) -> str:
-        """Relate two memories."""
-        ...
-
-    def retrieve(self, query: str, **arguments: Any) -> Answer:
-        """Answer a question."""
-        ...
-
-    def get(self, node_id: str, **arguments: Any) -> Node:
-        """Return a memory."""
-        ...
-
-    def get_event(self, event_id: str, **arguments: Any) -> Event:
-        """Return a source event."""
-        ...
-
-    def health(self) -> Health:
-        """Return the state of the store."""
-        ...
-
-    def close(self) -> None:
-        """Finish writes and release the store."""
-        ...
 
 
 @dataclass(slots=True)
@@ -216,3 +173,9 @@ def _name(location: tuple[int | str, ...]) -> str:
 def json_response(body: bytes) -> Response:
     """Return a body that is JSON already."""
     return Response(body, media_type="application/json")
+
+
+async def reply(request: Request, call: Callable[[MemoryVerbs], BaseModel]) -> Response:
+    """Return what a call of the memory gives, made into JSON in the call's thread."""
+    text = await service_of(request).run(request, lambda memory: call(memory).model_dump_json())
+    return json_response(text.encode())

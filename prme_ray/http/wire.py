@@ -8,7 +8,15 @@ from typing import Any
 
 import orjson
 
-from prme_ray.model.errors import InvalidItems, InvalidRequest, InvalidText, PrmeRayError, StoreClosed
+from prme_ray.model.errors import (
+    FeedbackAltered,
+    InvalidItems,
+    InvalidRequest,
+    InvalidText,
+    PrmeRayError,
+    ReceiptRejected,
+    StoreClosed,
+)
 from prme_ray.model.service_errors import BodyTooLarge, Forbidden, ServiceError, Unauthenticated
 from prme_ray.writing import Stored
 
@@ -27,6 +35,9 @@ _HIDDEN = {
     "host": "hidden",
     "since": "hidden",
 }
+
+# Their detail is about the request, or about a record of whoever asks.
+_TOLD = Forbidden | Unauthenticated | ReceiptRejected | FeedbackAltered
 
 
 def envelope(code: str, message: str, details: dict[str, Any]) -> bytes:
@@ -58,7 +69,7 @@ def public_error(error: PrmeRayError) -> bytes:
         details["rejected"] = [{"code": item.code, **_details(item)} for item in error.rejected]
         details["stored"] = [_stored(item) for item in error.stored]
         return envelope(error.code, str(error), details)
-    if isinstance(error, Forbidden | Unauthenticated):
+    if isinstance(error, _TOLD):
         return envelope(error.code, str(error), details)
     hidden = {name: _HIDDEN[name] for name in details if name in _HIDDEN}
     shown = type(error)(**{**error.fields, **hidden}) if hidden else error

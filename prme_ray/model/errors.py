@@ -10,10 +10,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 __all__ = [
+    "AmbiguousRecord",
+    "ConflictingOperation",
+    "ContentErased",
     "DuplicateSubject",
     "EncoderFileMismatch",
     "EncoderMismatch",
     "EncoderRejected",
+    "FeedbackAltered",
+    "FeedbackRejected",
     "IdempotencyConflict",
     "InvalidItems",
     "InvalidRequest",
@@ -24,7 +29,9 @@ __all__ = [
     "PrmeRayError",
     "ProjectionFailed",
     "ReadOnlyStore",
+    "ReceiptRejected",
     "ServiceUnavailable",
+    "SnapshotExpired",
     "SnapshotGone",
     "StoreBusy",
     "StoreClosed",
@@ -208,6 +215,13 @@ class InvalidItems(InvalidText):
         return (_rebuild, (type(self), {"rejected": self.rejected, "stored": self.stored}))
 
 
+class FeedbackRejected(InvalidRequest):
+    """Feedback that the receipt it is about does not bear out. Same fields as :class:`InvalidRequest`."""
+
+    code = "FEEDBACK_REJECTED"
+    http_status = 400
+
+
 class DuplicateSubject(TerminalError):
     """The owner already has a record of that kind and id. Fields: ``kind``, ``subject``."""
 
@@ -224,12 +238,70 @@ class IdempotencyConflict(TerminalError):
     template = "this owner used idempotency key {key!r} for another request; give every write a key of its own"
 
 
+class ConflictingOperation(TerminalError):
+    """The owner already has another record of that type about the same thing. Fields: ``op_type``, ``target``."""
+
+    code = "CONFLICTING_OPERATION"
+    http_status = 409
+    template = "this owner already has another {op_type} record about {target!r}; records are never replaced"
+
+
 class NotFound(TerminalError):
     """No such record for this owner. Fields: ``kind``, ``id``."""
 
     code = "NOT_FOUND"
     http_status = 404
     template = "no {kind} {id!r} belongs to this owner"
+
+
+class ReceiptRejected(TerminalError):
+    """A stored receipt is not what was stored, or contradicts itself. Fields: ``request_id``, ``failed_at``, ``detail``.
+
+    ``failed_at``: ``validation`` (malformed, inadmissible or not replayable) or ``checksum`` (another
+    receipt than the stored one). ``detail`` never holds a question or a memory's text.
+    """
+
+    code = "RECEIPT_REJECTED"
+    http_status = 409
+    template = "the receipt of request {request_id} is refused by its {failed_at}: {detail}; the log record was altered"
+
+
+class FeedbackAltered(TerminalError):
+    """Stored feedback is not what was stored. Fields: ``kind``, ``id``, ``detail``."""
+
+    code = "FEEDBACK_ALTERED"
+    http_status = 409
+    template = "{kind} {id!r} of this owner is refused: {detail}; the log record was altered"
+
+
+class AmbiguousRecord(TerminalError):
+    """Several answered requests of an owner have one id, so none is *the* one. Fields: ``request_id``, ``count``."""
+
+    code = "AMBIGUOUS_RECORD"
+    http_status = 409
+    template = (
+        "{count} requests of this owner were answered under the id {request_id}, so none of them is meant; "
+        "give every request an id of its own, and find these by paging through the owner's retrievals"
+    )
+
+
+class ContentErased(TerminalError):
+    """Memories of a past answer are not what they were. Fields: ``request_id``."""
+
+    code = "CONTENT_ERASED"
+    http_status = 410
+    template = "memories that request {request_id} returned have been erased or altered since"
+
+
+class SnapshotExpired(TerminalError):
+    """A past state whose vectors are no longer kept. Fields: ``wanted`` (the owner's number), ``generation``."""
+
+    code = "SNAPSHOT_EXPIRED"
+    http_status = 410
+    template = (
+        "the owner's state at {wanted} cannot be rebuilt: the log no longer has the vectors of encoder generation "
+        "{generation}"
+    )
 
 
 class StoreLocked(TerminalError):

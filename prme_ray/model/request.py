@@ -23,6 +23,8 @@ E = TypeVar("E", bound=StrEnum)
 MULTIPLIERS = ("semantic", "lexical", "graph", "recency", "salience", "confidence")
 """Signals a request may weigh; each factor in [0.25, 4], 1.0 when left out."""
 _MULTIPLIER_RANGE = (0.25, 4.0)
+_NO_COUNT = 2**63
+"""A receipt holds numbers of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Request:
         scoring: Scoring settings in force: the request's own, its scope's or the store's.
         packing: Packing settings in force, a request's budget and fidelity included.
         closed: Channel -> scopes it may not search, by policy.
+        as_of: The owner's number that is read, or the time whose number it is; ``None``: the newest.
     """
 
     request_id: str
@@ -62,6 +65,7 @@ class Request:
     scoring: ScoringSettings
     packing: PackingSettings
     closed: Mapping[str, frozenset[Scope]]
+    as_of: int | datetime | None = None
 
 
 def make_request(
@@ -91,6 +95,7 @@ def make_request(
     ranking_multipliers: Mapping[str, float] | None = None,
     retrieval_mode: str = RetrievalMode.DEFAULT,
     include_cross_scope: bool = True,
+    as_of: int | Instant | None = None,
 ) -> Request:
     """Return a checked request.
 
@@ -136,6 +141,7 @@ def make_request(
         scoring=scoring,
         packing=packing.model_copy(update=changes) if changes else packing,
         closed=settings.closed_scopes(),
+        as_of=_count(as_of, "as_of", minimum=0) if isinstance(as_of, int) else instant(as_of, "as_of"),
     )
 
 
@@ -183,8 +189,8 @@ def _members(enum: type[E], names: Any, argument: str) -> frozenset[E]:
 
 
 def _count(value: Any, argument: str, *, minimum: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidRequest(argument=argument, given=value, allowed=f"a whole number of at least {minimum}")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value < _NO_COUNT:
+        raise InvalidRequest(argument=argument, given=value, allowed=f"a whole number from {minimum} to 2**63 - 1")
     return value
 
 

@@ -168,12 +168,17 @@ class AggregationCoverage(_Record):
 
 
 class HistoricalCoverage(_Record):
-    """What an answer with ``knowledge_at`` does not undo (digest b §2.4)."""
+    """How a question about the past was answered (digest b §2.4).
 
-    knowledge_at: datetime
-    semantics: str = "ingestion_cutoff"
-    exact_snapshot: bool = False
-    limitations: list[str] = ["current_lifecycle_state", "current_derived_indexes", "mutations_not_replayed"]
+    With ``as_of`` from the owner's state at that number, exactly. With ``knowledge_at`` alone by a cut-off
+    over today's state, and ``limitations`` says what that does not undo.
+    """
+
+    knowledge_at: datetime | None
+    as_of: int | None
+    semantics: str
+    exact_snapshot: bool
+    limitations: list[str]
 
 
 class Bundle(_Record):

@@ -124,7 +124,11 @@ def pack_context(selection: Selection, request: Request, analysis: QueryAnalysis
             packing, tools.counter, tools.lines, owner=f"{len(request.tenant)}:{request.tenant}{request.owner}"
         ),
         known=tools.lines.known,
-        notices=coverage_notices(is_aggregation=analysis.is_aggregation, knowledge_at=request.knowledge_at),
+        notices=coverage_notices(
+            is_aggregation=analysis.is_aggregation,
+            # Behind a snapshot of the past nothing of today is left to warn of.
+            knowledge_at=request.knowledge_at if request.as_of is None else None,
+        ),
         guidance=guidance_text(
             request.query,
             analysis=analysis,

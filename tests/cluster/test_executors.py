@@ -36,9 +36,14 @@ def _open(store: Path, executor: str, **cluster: Any) -> Memory:
 def test_every_executor_gives_the_bytes_of_inline(
     ray_here: None, store: Path, expected: dict[int, list[bytes]], groups: int
 ) -> None:
-    with _open(store, "ray", groups=groups) as memory:
+    # Graphs of owners as small as these are searched by the coordinator, unless told otherwise.
+    away = {"graph_actor_from": 0} if groups > 1 else {}
+    with _open(store, "ray", groups=groups, **away) as memory:
         assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
         assert memory.health().healthy
+        asked = memory.retrieve("Was this asked before?", owner="owner-1").metadata.timings_ms
+        assert {"lexical.away", "vector.away", "embedding.away"} <= asked.keys()
+        assert ("graph.away" in asked) == bool(away)
     with _open(store, "compiled", groups=groups, compiled_idle_s=600) as memory:
         graphs = memory._retriever._executor
         _warm(memory, graphs)

@@ -16,6 +16,8 @@ from tests.cluster.load import under_load
 
 _KINDS = ["vector", "lexical", "graph", "writer", "embedder"]
 _BACK_S = 120
+_ALL_ASKED = {"cluster": {"graph_actor_from": 0}}
+"""Owners as small as these would not need the graph actor."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def kill(actor: Any) -> float:
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_actors_killed_under_load(ray_here: None, store: Path, rounds: int) -> None:
-    with Memory.open(store, executor="ray") as memory:
+    with Memory.open(store, executor="ray", settings=_ALL_ASKED) as memory:
         handles = memory._store.handles
         with under_load(memory) as load:
             for kind in _KINDS * rounds:
@@ -76,7 +78,7 @@ def _until_graphs_answer(graphs: Any) -> None:
 def test_the_directory_may_die_too(ray_here: None, store: Path) -> None:
     import ray
 
-    with Memory.open(store, executor="ray") as memory:
+    with Memory.open(store, executor="ray", settings=_ALL_ASKED) as memory:
         handles = memory._store.handles
         ray.kill(ray.get_actor(f"{handles.deployment.name}/directory", "prme-ray"), no_restart=False)
         assert len(memory.retrieve("Oscar", owner="owner-1").results) > 0

@@ -3,9 +3,6 @@
 The real steps run in the real executor; only the owner's view is replaced, by :class:`GivenView`,
 which answers from the case by the rules of the reference's backends (digest a section 3). Our own
 storage is stricter (decisions 5, 9 and 11) and has its own tests.
-
-``expected`` leaves out ``ranking_policy`` and ``receipt_schema_version``: they belong to receipts,
-which the product does not write yet.
 """
 
 from __future__ import annotations
@@ -22,10 +19,12 @@ import pyarrow as pa
 
 from prme_ray.answer import Answer, AnswerContext, build_answer
 from prme_ray.executors.inline import InlineExecutor
+from prme_ray.model.receipts import version_for
 from prme_ray.model.request import make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import channel, records, refer, take
 from prme_ray.pipeline import Place
+from prme_ray.records.encode import ranking_policy
 from prme_ray.steps.values import Tools
 from prme_ray.tokens import counter
 from stages.line_cache import LineCache
@@ -37,7 +36,6 @@ _ACTIVE = ("tentative", "stable", "contested")
 _PROXIMITY = (1.0, 0.7, 0.4)
 _SEEDS = 100
 _RERANK = ("policy", "prior_weight", "top_k")
-_LATER = ("ranking_policy", "receipt_schema_version")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +211,8 @@ def _tools(encoding: str) -> Tools:
     return Tools(counter(encoding), LineCache())
 
 
-def answer(given: dict[str, Any]) -> Answer:
-    """Run a case's request through the product's flow."""
+def answer(given: dict[str, Any]) -> tuple[Answer, dict[str, Any]]:
+    """Run a case's request through the product's flow; return the answer and what its receipt says of itself."""
     reranker = given.get("reranker")
     settings = Settings.parse(
         {
@@ -261,17 +259,22 @@ def answer(given: dict[str, Any]) -> Answer:
         scoring_version="",
         embedding_mismatch=mismatch,
     )
-    return build_answer(request, settings, run.values, context=context, receipt_persisted=False, timings_ms={})
-
-
-def expected(case: dict[str, Any]) -> dict[str, Any]:
-    """Return what the product must give of the case's ``expect``."""
-    return {name: value for name, value in case["expect"].items() if name not in _LATER}
+    found = build_answer(request, settings, run.values, context=context, receipt_persisted=False, timings_ms={})
+    assigned = settings.rerank.enabled and settings.rerank.policy != "legacy" and bool(len(run.values["neural"]))
+    return found, {
+        "ranking_policy": ranking_policy(run.values),
+        "receipt_schema_version": version_for(
+            request.scoring,
+            request.packing,
+            rank_assignment=assigned,
+            min_score_skipped=run.values["selection"].min_score_skipped,
+        ),
+    }
 
 
 def actual(case: dict[str, Any]) -> dict[str, Any]:
     """Run one case and put the answer in golden form."""
-    found = answer(case["given"])
+    found, receipt = answer(case["given"])
     metadata = found.metadata
     coverage = metadata.aggregation_coverage
     return {
@@ -286,4 +289,5 @@ def actual(case: dict[str, Any]) -> dict[str, Any]:
         "aggregation": None
         if coverage is None
         else {"candidate_count": coverage.candidate_count, "selected_count": coverage.selected_count},
+        **receipt,
     }

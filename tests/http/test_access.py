@@ -74,6 +74,14 @@ def test_without_a_valid_key_nobody_comes_in(http, make):
             ("POST", "/v1/retrieve"),
             ("GET", f"/v1/nodes/{UNKNOWN}"),
             ("GET", f"/v1/events/{UNKNOWN}"),
+            ("GET", "/v1/retrievals"),
+            ("GET", f"/v1/retrievals/{UNKNOWN}"),
+            ("POST", f"/v1/retrievals/{UNKNOWN}/replay"),
+            ("POST", f"/v1/retrievals/{UNKNOWN}/reproduce"),
+            ("GET", "/v1/chain"),
+            *((method, path) for path in ("/v1/relevance", "/v1/answer-citations") for method in ("GET", "POST")),
+            ("GET", f"/v1/relevance/{UNKNOWN}"),
+            ("GET", f"/v1/answer-citations/{UNKNOWN}"),
             ("GET", "/metrics"),
         ):
             answer = http.request(method, path, headers=header, json={} if method == "POST" else None)

@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+import sqlite3
 import subprocess
 import sys
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 from jobs.copy_log import main
 from prme_ray import Memory
 from prme_ray.model.errors import WriterFenced
+from storage.records import OwnerKey
 from tests.memory.tools import START, Clock, Ids, WordEncoder, same_request
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -68,6 +70,30 @@ def test_to_a_database_and_back_with_the_same_answers(tmp_path, postgres, databa
         assert answers(memory) == expected
         memory.store("Caroline: one more on Oscar", owner="dana")
         assert memory.health().healthy
+
+
+def chains(path, url=None):
+    with open_memory(path, url) as memory:
+        keys = [OwnerKey("default", owner) for owner in OWNERS]
+        return [(memory._store.verify_chain(key), memory._store.operations(key)) for key in keys]
+
+
+def test_records_keep_their_chains_and_a_broken_one_is_reported(tmp_path, postgres, database, capsys):
+    with open_memory(tmp_path / "files") as memory:
+        fill(memory)
+    url = postgres.url(database)
+    expected = chains(tmp_path / "files")
+    assert all(report.whole and report.checked for report, _ in expected)
+    assert copy(tmp_path / "files", url) == 0
+    assert copy(url, tmp_path / "back") == 0
+    assert "warning" not in capsys.readouterr().err
+    assert chains(tmp_path / "cache", url) == chains(tmp_path / "back") == expected
+    for log in (tmp_path / "back").rglob("log.sqlite"):
+        with sqlite3.connect(log) as raw:
+            raw.execute("UPDATE operations SET target = 'another' WHERE owner_op_seq = 1")
+    assert copy(tmp_path / "back", tmp_path / "again") == 0
+    assert f"{len(OWNERS)} owners have records that are not as they were written" in capsys.readouterr().err
+    assert [report for report, _ in chains(tmp_path / "again")] == [report for report, _ in chains(tmp_path / "back")]
 
 
 def test_from_one_database_into_another_name(tmp_path, postgres, database):

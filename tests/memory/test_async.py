@@ -31,6 +31,20 @@ def test_every_verb_works(folder):
         with pytest.raises(NotFound):
             await memory.get(node.node_id, owner="eve")
         answer = await memory.retrieve("cat", owner=OWNER)
+        request_id = answer.metadata.request_id
+        assert (await memory.get_retrieval(request_id, owner=OWNER)).request_id == request_id
+        assert (await memory.replay(request_id, owner=OWNER)).ranking == answer.results.ids
+        assert (await memory.reproduce(request_id, owner=OWNER)).reproduced
+        judged = await memory.record_relevance(request_id, {stored.node_id: True}, owner=OWNER, method="explicit_user")
+        assert await memory.get_relevance(judged.feedback_id, owner=OWNER) == judged
+        assert (await memory.list_relevance(owner=OWNER)).relevance == [judged]
+        cited = await memory.record_citations(
+            request_id, [stored.node_id], owner=OWNER, answer_id="a", method="human_verified"
+        )
+        assert await memory.get_citations(cited.citation_id, owner=OWNER) == cited
+        assert (await memory.list_citations(owner=OWNER)).citations == [cited]
+        assert [one.request_id for one in (await memory.list_retrievals(owner=OWNER)).retrievals] == [request_id]
+        assert (await memory.verify_chain(owner=OWNER)).whole
         await memory.close()
         with pytest.raises(StoreClosed):
             await memory.retrieve("cat", owner=OWNER)

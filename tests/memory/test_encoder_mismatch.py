@@ -3,8 +3,6 @@
 import pytest
 
 from prme_ray.model.errors import EncoderMismatch
-from prme_ray.retrieval_log import decode_record
-from storage.records import OwnerKey
 from tests.memory.tools import OWNER, WordEncoder
 
 OTHERS = {"same length": WordEncoder("2"), "other length": WordEncoder("2", dimension=48)}
@@ -40,10 +38,9 @@ def test_the_policy_may_refuse_such_questions(other):
     with pytest.raises(EncoderMismatch, match="reembed"):
         memory.retrieve("cat", owner=OWNER, limit=3)
     memory.close()
-    key = OwnerKey("default", OWNER)
-    shard = other()._store.shard_of(key)
-    (row,) = shard.log.operations(shard.owner_no(key))
-    record = decode_record(row.payload)
+    memory = other()
+    (listed,) = memory.list_retrievals(owner=OWNER).retrievals
+    record = memory.get_retrieval(listed.request_id, owner=OWNER).record
     assert (record["error"], record["embedding_mismatch"]) == ("EMBEDDING_VERSION_MISMATCH", True)
     assert (record["query"], record["result_limit"], record["scores"], record["excluded"]) == ("cat", 3, {}, {})
 

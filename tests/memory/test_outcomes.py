@@ -1,7 +1,5 @@
 """The four ways an answer can be empty are told apart, and what was left out is counted by reason."""
 
-from prme_ray.retrieval_log import decode_record
-from storage.records import OwnerKey
 from tests.memory.tools import OWNER
 
 
@@ -21,13 +19,11 @@ def test_a_question_about_an_unknown_owner_is_on_record_and_makes_them_no_more_k
     memory.store("a cat", owner="nobody")
     assert memory.retrieve("cat", owner="nobody").metadata.outcome == "results"
     memory.close()
-    shard = opened()._store.shard_of(OwnerKey("default", "nobody"))
-    records = [
-        decode_record(row.payload) for row in shard.log.operations(shard.owner_no(OwnerKey("default", "nobody")))
-    ]
-    assert [record["request_id"] for record in records[:3]] == [answer.metadata.request_id for answer in asked]
-    assert [(record["candidates_after_filter"], record["scores"]) for record in records[:3]] == [(0, {})] * 3
-    assert len(records) == 4
+    memory = opened()
+    listed = [item.request_id for item in memory.list_retrievals(owner="nobody").retrievals]
+    assert (listed[:3], len(listed)) == ([answer.metadata.request_id for answer in asked], 4)
+    records = [memory.get_retrieval(name, owner="nobody").record for name in listed[:3]]
+    assert [(record["candidates_after_filter"], record["scores"]) for record in records] == [(0, {})] * 3
 
 
 def test_empty_owner(memory):

@@ -3,8 +3,6 @@
 import pytest
 
 from prme_ray.model.errors import InvalidSettings
-from prme_ray.retrieval_log import decode_record
-from tests.memory.test_retrieve import operations
 from tests.memory.tools import OWNER, WordEncoder, same_request
 
 WORDS_ONLY = {"disabled_channels": ["VECTOR"]}
@@ -121,10 +119,10 @@ def test_names_of_an_alternate_are_followed_in_the_graph(opened):
 def test_the_record_of_the_request_holds_the_alternates(opened):
     memory = opened(settings=on(), reformulate=reformulate)
     memory.store(TEXTS[0], owner=OWNER)
-    memory.retrieve("the feline", owner=OWNER)
+    answer = memory.retrieve("the feline", owner=OWNER)
     memory.close()
-    (row,) = operations(opened())
-    assert decode_record(row.payload)["alternate_queries"] == ["black cat", "rain"]
+    found = opened().get_retrieval(answer.metadata.request_id, owner=OWNER)
+    assert found.record["alternate_queries"] == ["black cat", "rain"]
 
 
 @pytest.mark.parametrize(

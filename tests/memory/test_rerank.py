@@ -3,8 +3,6 @@
 import pytest
 
 from prme_ray.model.errors import EncoderRejected, InvalidSettings
-from prme_ray.retrieval_log import decode_record
-from tests.memory.test_retrieve import operations
 from tests.memory.tools import OWNER, same_request
 
 TEXTS = ["Tea is hot tea.", "Ana drinks tea.", "Ana likes rain in Lisbon.", "A cat sleeps.", "Coffee at noon."]
@@ -92,8 +90,7 @@ def test_the_record_of_the_request_names_the_model(opened):
     memory.store(TEXTS[0], owner=OWNER)
     answer = memory.retrieve(QUESTION, owner=OWNER)
     memory.close()
-    (row,) = operations(opened())
-    record = decode_record(row.payload)
+    record = opened().get_retrieval(answer.metadata.request_id, owner=OWNER).record
     assert record["reranker"] == "overlap@2"
     assert record["scores"] == {candidate.node_id: candidate.score for candidate in answer.results}
 
@@ -110,8 +107,9 @@ def test_a_retrieval_that_failed_is_on_record_without_what_the_error_says(opened
     with pytest.raises(ConnectionError):
         memory.retrieve(QUESTION, owner=OWNER, request_id="0d1e2f30-0000-4000-8000-000000000001")
     memory.close()
-    (row,) = operations(opened())
-    record = decode_record(row.payload)
+    found = opened().get_retrieval("0d1e2f30-0000-4000-8000-000000000001", owner=OWNER)
+    record = found.record
+    assert (found.receipt, found.snapshot) == (None, None)
     assert (record["request_id"], record["error"]) == ("0d1e2f30-0000-4000-8000-000000000001", "ConnectionError")
     assert (record["query"], record["objects_included_in_bundle"]) == (QUESTION, 0)
 

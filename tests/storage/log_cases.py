@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-import struct
 from contextlib import contextmanager
 from pathlib import Path
 
 from storage.records import Admission, Entry, EntryKind, OwnerKey
 from storage.sql_log import SqlLog, sqlite_log
+from tests.storage import old_logs
+from tests.storage.log_values import ANNA, BEN, DIMENSION, NOW, vector
 
-ANNA = OwnerKey("acme", "anna")
-BEN = OwnerKey("acme", "ben")
-DIMENSION = 2
-NOW = 1_777_888_999_000_001
-
-
-def vector(*values: float) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)
+__all__ = ["ANNA", "BEN", "DIMENSION", "NOW", "Files", "Schemas", "Writer", "admission", "event", "node", "vector"]
 
 
 def event(subject: str, payload: str = "{}", *, if_absent: bool = False) -> Entry:
@@ -42,6 +36,9 @@ class Writer:
         self.generation = self.log.register_generation("id-1", "mini", DIMENSION, created_at=NOW, epoch=self.epoch)
 
     def append(self, *admissions, operations=()):
+        return self.commit(*admissions, operations=operations).appended
+
+    def commit(self, *admissions, operations=()):
         return self.log.append(admissions, recorded_at=NOW, epoch=self.epoch, operations=operations)
 
 
@@ -60,11 +57,28 @@ class Files:
         return self.open()
 
     @contextmanager
-    def refusing_entries(self, message: str):
-        raw = sqlite3.connect(self._folder / f"shard{self._number}" / "log.sqlite")
-        raw.execute(f"CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT raise(ABORT, '{message}'); END")
+    def refusing(self, table: str, message: str):
+        self.behind(f"CREATE TRIGGER no BEFORE INSERT ON {table} BEGIN SELECT raise(ABORT, '{message}'); END")
         yield
-        raw.execute("DROP TRIGGER no")
+        self.behind("DROP TRIGGER no")
+
+    def behind(self, *statements: str) -> None:
+        """Change the tables behind the log's back."""
+        raw = sqlite3.connect(self._folder / f"shard{self._number}" / "log.sqlite")
+        with raw:
+            for statement in statements:
+                raw.execute(statement)
+        raw.close()
+
+    def make_old(self) -> None:
+        """Make the log as version 2 left it."""
+        folder = self._folder / f"shard{self._number}"
+        folder.mkdir()
+        self.behind("PRAGMA journal_mode=WAL", *old_logs.statements(postgres=False))
+        raw = sqlite3.connect(folder / "log.sqlite")
+        with raw:
+            for table, rows in old_logs.rows().items():
+                raw.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
         raw.close()
 
     def close(self) -> None:
@@ -94,17 +108,30 @@ class Schemas:
         return self.open()
 
     @contextmanager
-    def refusing_entries(self, message: str):
-        schema = f"{self.prefix}_{self._number:04d}"
-        with self.server.connect() as raw:
-            raw.execute(
-                f"CREATE FUNCTION {schema}.no() RETURNS trigger LANGUAGE plpgsql "
-                f"AS $$ BEGIN RAISE EXCEPTION '{message}'; END $$"
-            )
-            raw.execute(f"CREATE TRIGGER no BEFORE INSERT ON {schema}.entries EXECUTE FUNCTION {schema}.no()")
+    def refusing(self, table: str, message: str):
+        self.behind(
+            f"CREATE OR REPLACE FUNCTION no() RETURNS trigger LANGUAGE plpgsql "
+            f"AS $$ BEGIN RAISE EXCEPTION '{message}'; END $$",
+            f"CREATE TRIGGER no BEFORE INSERT ON {table} EXECUTE FUNCTION no()",
+        )
         yield
+        self.behind(f"DROP TRIGGER no ON {table}")
+
+    def behind(self, *statements: str) -> None:
+        """Change the tables behind the log's back."""
         with self.server.connect() as raw:
-            raw.execute(f"DROP TRIGGER no ON {schema}.entries")
+            raw.execute(f"SET search_path = {self.prefix}_{self._number:04d}")
+            for statement in statements:
+                raw.execute(statement)
+
+    def make_old(self) -> None:
+        """Make the log as version 2 left it."""
+        schema = f"{self.prefix}_{self._number:04d}"
+        self.behind(f"CREATE SCHEMA {schema}", *old_logs.statements(postgres=True))
+        with self.server.connect() as raw, raw.cursor() as cursor:
+            for table, rows in old_logs.rows().items():
+                marks = ", ".join(["%s"] * len(rows[0]))
+                cursor.executemany(f"INSERT INTO {schema}.{table} VALUES ({marks})", rows)
 
     def close(self) -> None:
         self.server.close()

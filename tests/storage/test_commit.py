@@ -3,72 +3,15 @@ import multiprocessing
 import threading
 import time
 from concurrent.futures import CancelledError, wait
-from datetime import UTC, datetime
 
 import pytest
 
 from prme_ray.model.errors import DuplicateSubject, StoreBusy, StoreClosed, WriteFailed, WriterFenced
 from prme_ray.model.times import micros
-from storage.commit import _COMPANY, GroupCommit
+from storage.commit import _COMPANY
 from storage.records import Operation
+from tests.storage.committing import NOW, WAIT_S, blocked
 from tests.storage.log_cases import ANNA, admission, event, node
-
-NOW = datetime(2026, 5, 4, 10, 0, 0, 250_000, tzinfo=UTC)
-WAIT_S = 30
-
-
-class Readers:
-    """Stands where the resident owners stand: told of each commit, and can be made slow or to fail."""
-
-    def __init__(self):
-        self.batches: list[list[str]] = []
-        self.open = threading.Event()
-        self.open.set()
-        self.reached = threading.Event()
-        self.failure: BaseException | None = None
-
-    def __call__(self, appended):
-        self.reached.set()
-        assert self.open.wait(WAIT_S)
-        if self.failure is not None:
-            raise self.failure
-        self.batches.append([row.subject for result in appended for row in result.rows])
-
-
-@pytest.fixture
-def log(place):
-    made = place.open()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def readers():
-    return Readers()
-
-
-@pytest.fixture
-def start(log, readers):
-    started: list[GroupCommit] = []
-
-    def start(**options):
-        made = GroupCommit(log, epoch=log.begin_epoch(), clock=lambda: NOW, on_commit=readers, **options)
-        started.append(made)
-        return made
-
-    yield start
-    readers.open.set()
-    for made in started:
-        made.close()
-
-
-def blocked(committer, readers, *subjects):
-    """Keep the committer busy with a first write and let ``subjects`` wait behind it."""
-    readers.open.clear()
-    readers.reached.clear()
-    first = committer.submit(admission(event("first")))
-    assert readers.reached.wait(WAIT_S)
-    return first, [committer.submit(admission(event(subject))) for subject in subjects]
 
 
 def record(target, payload=b"{}"):
@@ -192,7 +135,7 @@ def test_invisible_write_is_reported_durable_and_stops_the_committer(log, reader
 def test_a_commit_that_fails_writes_nothing_and_the_next_goes_on(log, place, start):
     committer = start()
     committer.submit(admission(event("e1"))).result(WAIT_S)
-    with place.refusing_entries("disk is full"), pytest.raises(WriteFailed, match="disk is full") as caught:
+    with place.refusing("entries", "disk is full"), pytest.raises(WriteFailed, match="disk is full") as caught:
         committer.submit(admission(event("e2"))).result(WAIT_S)
     assert caught.value.durable is False
     assert committer.submit(admission(event("e2"))).result(WAIT_S).rows[0].seq == 2
@@ -259,7 +202,7 @@ def test_a_record_alone_is_written_soon_and_changes_no_state_number(log, start):
 def test_a_record_that_is_waited_for_is_durable_on_return(log, start):
     committer = start()
     assert committer.submit_operation(record("r1"), wait=True)
-    assert log.operation(1, "r1") is not None
+    assert [row.target for row in log.operations(1)] == ["r1"]
 
 
 def test_flush_returns_when_all_is_settled(log, start):

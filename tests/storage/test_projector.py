@@ -312,7 +312,7 @@ class TestWithTheRealLog:
         for number in range(0, 600, 3):
             entries = tuple(Entry(row.kind, row.subject, row.payload, row.vector) for row in given[number : number + 3])
             owner = OwnerKey("tenant", f"owner {number % 2}")
-            (appended,) = log.append([Admission(owner, entries, generation)], recorded_at=number, epoch=epoch)
+            [appended] = log.append([Admission(owner, entries, generation)], recorded_at=number, epoch=epoch).appended
             projector.notify(appended.rows[-1].seq)
         until(lambda: projector.position == 600)
         projector.flush()

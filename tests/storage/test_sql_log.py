@@ -1,15 +1,17 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prme_ray.model.errors import (
+    ConflictingOperation,
     DuplicateSubject,
     InvalidRequest,
     InvalidText,
-    StoreCorrupt,
     WriterFenced,
 )
-from storage.records import EntryKind, Operation, OwnerKey
+from storage.records import EntryKind, LateOperation, Operation, OwnerKey, Repeat
 from tests.storage.log_cases import ANNA, BEN, DIMENSION, NOW, Writer, admission, event, node, vector
 
 
@@ -288,7 +290,8 @@ class TestGenerations:
 
 
 class TestOperations:
-    def test_they_have_a_sequence_of_their_own(self, writer):
+    @pytest.fixture
+    def filled(self, writer):
         writer.append(
             admission(event("e1")), operations=[Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"\x00\xff receipt")]
         )
@@ -296,29 +299,42 @@ class TestOperations:
             operations=[
                 Operation(BEN, "RETRIEVAL_REQUEST", "r2", b"2"),
                 Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"3"),
+                Operation(ANNA, "RETRIEVAL_REQUEST", "r3", b"4"),
+                Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"5"),
             ]
         )
-        assert [row.op_seq for row in writer.log.operations(2)] == [2]
-        assert writer.log.last_seq() == 1
-        assert writer.log.owner_no(BEN) == 2  # a question may come before the first memory
-        assert [row.payload for row in writer.log.operations(1)] == [b"\x00\xff receipt", b"3"]
-        assert [row.op_seq for row in writer.log.operations(1, after=1)] == [3]
-        assert [row.op_seq for row in writer.log.operations(1, limit=1)] == [1]
+        return writer.log
 
-    def test_one_record_by_its_target(self, writer):
-        writer.append(
-            operations=[
-                Operation(ANNA, "RETRIEVAL_REQUEST", "r1", b"1"),
-                Operation(ANNA, "RELEVANCE_RECORDED", "r1", b"2"),
-                Operation(BEN, "RETRIEVAL_REQUEST", "r1", b"3"),
-            ]
-        )
-        found = writer.log.operation(1, "r1", op_type="RETRIEVAL_REQUEST")
-        assert found is not None
-        assert (found.op_seq, found.payload) == (1, b"1")
-        assert writer.log.operation(1, "r2") is None
-        with pytest.raises(StoreCorrupt, match="several records about 'r1'"):
-            writer.log.operation(1, "r1")
+    def test_they_have_sequences_of_their_own(self, filled):
+        assert [(row.op_seq, row.owner_op_seq) for row in filled.operations(2)] == [(2, 1)]
+        assert filled.last_seq() == 1
+        assert filled.owner_no(BEN) == 2  # a question may come before the first memory
+        assert [row.payload for row in filled.operations(1)] == [b"\x00\xff receipt", b"3", b"4", b"5"]
+        assert [(row.op_seq, row.owner_op_seq) for row in filled.operations(1)] == [(1, 1), (3, 2), (4, 3), (5, 4)]
+
+    def test_pages_and_types(self, filled):
+        assert [row.owner_op_seq for row in filled.operations(1, after=1)] == [2, 3, 4]
+        assert [row.owner_op_seq for row in filled.operations(1, after=1, limit=2)] == [2, 3]
+        assert [row.owner_op_seq for row in filled.operations(1, op_type="RETRIEVAL_REQUEST", limit=2)] == [1, 3]
+        assert filled.operations(1, op_type="OTHER") == filled.operations(3) == []
+
+    def test_by_target(self, filled):
+        found = filled.operations_of(1, "r1", op_type="RETRIEVAL_REQUEST")
+        assert [row.payload for row in found] == [b"\x00\xff receipt", b"5"]
+        assert filled.operations_of(2, "r1", op_type="RETRIEVAL_REQUEST") == []
+        given = {"op_type": "RETRIEVAL_REQUEST"}
+        assert [row.owner_op_seq for row in filled.operations_by_target(1, **given)] == [1, 4, 3]
+        assert [row.target for row in filled.operations_by_target(1, after_target="r1", **given)] == ["r3"]
+        assert [row.target for row in filled.operations_by_target(1, limit=1, **given)] == ["r1"]
+
+    def test_targets_are_in_the_order_of_their_bytes(self, writer):
+        names = ["ä", "b", "B", "a", "_", "🦊", "Z", "é", "10", "9"]
+        writer.append(operations=[Operation(ANNA, "FEEDBACK", name, b"") for name in names])
+        found, after = [], None
+        while page := writer.log.operations_by_target(1, op_type="FEEDBACK", after_target=after, limit=3):
+            found += [row.target for row in page]
+            after = found[-1]
+        assert found == sorted(names, key=str.encode)
 
     @pytest.mark.parametrize(
         ("op_type", "target", "payload"), [("A\x00", "r", b""), ("A", "\ud800", b""), ("A", "r", "text")]
@@ -326,3 +342,33 @@ class TestOperations:
     def test_what_cannot_be_stored_is_refused_when_made(self, op_type, target, payload):
         with pytest.raises(InvalidRequest):
             Operation(ANNA, op_type, target, payload)
+        with pytest.raises(InvalidRequest):
+            LateOperation(ANNA, op_type, target, lambda: payload).made()
+
+
+class TestRepeatedOperations:
+    def test_the_same_bytes_give_back_the_row_that_is_held(self, writer):
+        writer.append(operations=[Operation(ANNA, "FEEDBACK", "f0", b"0")])
+        given = Operation(ANNA, "FEEDBACK", "f1", b"1", Repeat.ONCE)
+        first = writer.commit(operations=[given, given]).recorded
+        again = writer.commit(operations=[given, replace(given, repeat=Repeat.SAME)]).recorded
+        assert first + again == writer.log.operations(1, after=1) * 4
+
+    def test_other_bytes_are_refused_alone(self, writer):
+        given = Operation(ANNA, "FEEDBACK", "f1", b"1", Repeat.ONCE)
+        other = replace(given, payload=b"2")
+        added = Operation(ANNA, "FEEDBACK", "f1", b"3")
+        batch = writer.commit(operations=[given, other, Operation(BEN, "FEEDBACK", "f1", b"2", Repeat.ONCE), added])
+        assert isinstance(batch.recorded[1], ConflictingOperation)
+        assert (batch.recorded[1].op_type, batch.recorded[1].target) == ("FEEDBACK", "f1")
+        assert [row.payload for row in writer.log.operations(1)] == [b"1", b"3"]
+        assert [row.payload for row in writer.log.operations(2)] == [b"2"]
+        [refused] = writer.commit(operations=[other]).recorded
+        assert isinstance(refused, ConflictingOperation)
+        [held] = writer.commit(operations=[replace(added, repeat=Repeat.ONCE)]).recorded
+        assert held.payload == b"3"
+
+    def test_beside_other_bytes_a_record_that_was_sent_again_is_added(self, writer):
+        for payload in (b"1", b"2", b"2", b"1"):
+            writer.commit(operations=[Operation(ANNA, "RETRIEVAL_REQUEST", "r1", payload, Repeat.SAME)])
+        assert [row.payload for row in writer.log.operations(1)] == [b"1", b"2"]

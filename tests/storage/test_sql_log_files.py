@@ -20,7 +20,8 @@ from prme_ray.model.errors import (
 )
 from storage import sqlite_engine
 from storage.sql_log import sqlite_log
-from tests.storage.log_cases import ANNA, BEN, NOW, Writer, admission, event, node, vector
+from tests.storage.log_cases import ANNA, BEN, NOW, Files, Writer, admission, event, node, vector
+from tests.storage.old_logs import ENTRIES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -119,7 +120,7 @@ class TestFiles:
         with pytest.raises(StoreCorrupt, match="cannot be read as a log"):
             sqlite_log(tmp_path / "log.sqlite", read_only=read_only)
 
-    @pytest.mark.parametrize(("value", "error"), [("3", StoreFormatTooNew), ("x", StoreCorrupt), ("0", StoreCorrupt)])
+    @pytest.mark.parametrize(("value", "error"), [("4", StoreFormatTooNew), ("x", StoreCorrupt), ("0", StoreCorrupt)])
     def test_schema_version_is_checked(self, writer, value, error):
         writer.log.close()
         raw = sqlite3.connect(writer.log.path)
@@ -130,28 +131,21 @@ class TestFiles:
             with pytest.raises(error):
                 sqlite_log(writer.log.path, read_only=read_only)
 
-    def test_version_1_gets_the_owners_numbers_when_opened_for_writing(self, writer):
-        for number in range(3):
-            writer.append(
-                admission(event(f"a{number}"), node(f"n{number}", vector(1, number))),
-                admission(event(f"b{number}"), owner=BEN),
-            )
-        expected = writer.log.read(generation=1)
-        writer.log.close()
-        raw = sqlite3.connect(writer.log.path)
-        with raw:
-            raw.execute("ALTER TABLE entries DROP COLUMN owner_seq")
-            raw.execute("UPDATE meta SET value = '1' WHERE key = 'schema_version'")
-        raw.close()
-        with pytest.raises(InvalidRequest, match="a log of version 1, opening it for writing brings it to 2"):
-            sqlite_log(writer.log.path, read_only=True)
+    def test_version_1_gets_the_owners_numbers_when_opened_for_writing(self, tmp_path):
+        place = Files(tmp_path)
+        place.make_old()
+        place.behind(
+            "ALTER TABLE entries DROP COLUMN owner_seq", "UPDATE meta SET value = '1' WHERE key = 'schema_version'"
+        )
+        with pytest.raises(InvalidRequest, match="a log of version 1, opening it for writing brings it to 3"):
+            place.open(read_only=True)
         for _ in range(2):
-            log = sqlite_log(writer.log.path)
-            assert log.read(generation=1) == expected
+            log = place.open()
+            assert [(row.seq, row.owner_no, row.owner_seq) for row in log.read()] == [row[:3] for row in ENTRIES]
             log.close()
-        newer = Writer(writer.log.path)
+        newer = Writer(place.open())
         [added] = newer.append(admission(event("b3"), owner=BEN))
-        assert (added.rows[0].seq, added.rows[0].owner_seq) == (10, 4)
+        assert (added.rows[0].seq, added.rows[0].owner_seq) == (7, 4)
         newer.log.close()
 
     def test_commits_wait_for_the_disk_and_survive_beside_readers(self, writer):
@@ -184,7 +178,13 @@ class TestFiles:
                 "SELECT seq, owner_seq FROM entries WHERE owner_no = 1 ORDER BY seq DESC LIMIT 1",
                 "SELECT e.*, v.vector FROM entries e LEFT JOIN vectors v ON v.seq = e.seq AND v.generation = 1 "
                 "WHERE e.seq > 3 AND e.owner_no = 1 ORDER BY e.seq",
-                "SELECT * FROM operations WHERE owner_no = 1 AND target = 'r' ORDER BY op_seq",
+                "SELECT seq FROM entries WHERE owner_no = 1 ORDER BY seq LIMIT 1 OFFSET 5",
+                "SELECT * FROM operations WHERE owner_no = 1 AND owner_op_seq > 3 ORDER BY owner_op_seq",
+                "SELECT * FROM operations WHERE owner_no = 1 AND op_type = 'A' AND owner_op_seq > 3 "
+                "ORDER BY owner_op_seq",
+                "SELECT * FROM operations WHERE owner_no = 1 AND op_type = 'A' AND target = 'r' ORDER BY owner_op_seq",
+                "SELECT * FROM operations WHERE owner_no = 1 AND op_type = 'A' AND target > 'r' "
+                "ORDER BY target, owner_op_seq LIMIT 5",
             ):
                 plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {query}")]
                 assert all(step.startswith("SEARCH") for step in plan), (query, plan)

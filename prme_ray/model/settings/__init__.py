@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from prme_ray.model.enums import EpistemicType, Scope, SourceType
 from prme_ray.model.errors import InvalidSettings
@@ -39,6 +39,7 @@ NOT_IN_FINGERPRINT: dict[str, Any] = {
     "storage": True,
     "cluster": True,
     "log_retrievals": True,
+    "strict_receipts": True,
     "encoder": {"model_path", "cache_entries", "workers"},
 }
 
@@ -83,6 +84,8 @@ class Settings(SettingsModel):
     """Plain store adds names and sessions to the graph."""
     log_retrievals: bool = True
     """Append a RETRIEVAL_REQUEST record for every request (RFC §10)."""
+    strict_receipts: bool = False
+    """Answer only when the record is durable, and fail where it cannot be (decision 23)."""
     encoder: EncoderSettings = Field(default_factory=EncoderSettings)
     """The built-in encoder."""
     storage: StorageSettings = Field(default_factory=StorageSettings)
@@ -102,6 +105,14 @@ class Settings(SettingsModel):
             else ScoringSettings.parse(inner, at=f"scope_scoring.{scope}")
             for scope, inner in value.items()
         }
+
+    @model_validator(mode="after")
+    def _strict_needs_records(self) -> Settings:
+        if self.strict_receipts and not self.log_retrievals:
+            raise InvalidSettings(
+                argument="strict_receipts", given=True, allowed="False, or log_retrievals=True: nothing is recorded"
+            )
+        return self
 
     @field_validator("disabled_channels")
     @classmethod
@@ -140,8 +151,11 @@ class Settings(SettingsModel):
             for channel in sorted(channels)
         }
 
+    def canonical(self) -> str:
+        """Return every setting that can change an answer, as JSON with sorted keys."""
+        payload = self.model_dump(mode="json", exclude=NOT_IN_FINGERPRINT)
+        return json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
     def fingerprint(self) -> str:
         """Return 64 hex digits over every setting that can change an answer."""
-        payload = self.model_dump(mode="json", exclude=NOT_IN_FINGERPRINT)
-        canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return hashlib.sha256(self.canonical().encode()).hexdigest()

@@ -32,6 +32,9 @@ class ClusterSettings(SettingsModel):
     question_embedding: Literal["vector", "pool"] = "vector"
     """Where questions are embedded: beside the group's vectors, which saves a call, or by the pool, as texts to
     store always are. With GPUs it is the pool."""
+    graph_actor_from: Annotated[int, Field(ge=0)] = 5000
+    """Memories of an owner from which on the graph is searched by the group's actor; the coordinator holds graphs
+    too and searches a smaller one in less time than a call takes. 0: always the actor."""
     channel_cpus: _Share = 0.0
     """CPUs a channel actor asks Ray for; they work a millisecond a question."""
     writer_cpus: _Share = 0.0

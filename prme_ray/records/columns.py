@@ -1,0 +1,83 @@
+"""Columns of numbers in few bytes, exactly as they were.
+
+A column in which all values are equal keeps one, if any. Any other is written byte by byte position: first all
+lowest bytes, then all second ones. Scores of one pool share their high bytes, so a compressor then finds
+long runs. A column that mostly repeats another (a score that nothing adjusted repeats its base score)
+is written as the exclusive or of both, which is mostly zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prme_ray.model.errors import StoreCorrupt
+
+__all__ = ["pack_columns", "unpack_columns"]
+
+Column = npt.NDArray[Any]
+Spec = list[Any]
+"""Name, dtype, number of values, and how they are written: ``=``, ``|`` or the name of the column beneath."""
+
+_EQUAL, _PLAIN = "=", "|"
+_BITS = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8")}
+
+
+def pack_columns(columns: Mapping[str, Column], *, beside: Mapping[str, str]) -> tuple[list[Spec], bytes]:
+    """Return how columns are written, and their bytes.
+
+    Args:
+        columns: One-dimensional arrays of little-endian numbers by name.
+        beside: Name of a column -> name of an earlier one, of the same type and length, that it mostly repeats.
+    """
+    specs: list[Spec] = []
+    written: list[bytes] = []
+    for name, values in columns.items():
+        bits = _bits(values)
+        if not len(bits) or (bits == bits[0]).all():
+            how, data = _EQUAL, bits[:1].tobytes()
+        elif beside.get(name) in columns:
+            how, data = beside[name], _by_position(bits ^ _bits(columns[beside[name]]))
+        else:
+            how, data = _PLAIN, _by_position(bits)
+        specs.append([name, values.dtype.str, len(values), how])
+        written.append(data)
+    return specs, b"".join(written)
+
+
+def unpack_columns(specs: list[Spec], data: bytes) -> dict[str, Column]:
+    """Return the columns that :func:`pack_columns` wrote.
+
+    Raises:
+        StoreCorrupt: there are more or fewer bytes than they take.
+    """
+    found: dict[str, Column] = {}
+    at = 0
+    for name, dtype, count, how in specs:
+        bits = _BITS[np.dtype(dtype).itemsize]
+        size = min(count, 1) if how == _EQUAL else count
+        part = data[at : at + size * bits.itemsize]
+        at += len(part)
+        if len(part) < size * bits.itemsize:
+            break
+        if how == _EQUAL:
+            values = np.repeat(np.frombuffer(part, bits), count)
+        else:
+            values = np.frombuffer(part, np.uint8).reshape(bits.itemsize, count).T.copy().view(bits).reshape(count)
+            if how != _PLAIN:
+                values = values ^ _bits(found[how])
+        found[name] = values.view(dtype)
+    if at != len(data) or len(found) < len(specs):
+        raise StoreCorrupt(path="a retrieval record", detail=f"its columns do not fill its {len(data)} bytes")
+    return found
+
+
+def _bits(values: Column) -> Column:
+    return np.ascontiguousarray(values).view(_BITS[values.dtype.itemsize])
+
+
+def _by_position(bits: Column) -> bytes:
+    return bits.view(np.uint8).reshape(len(bits), -1).T.tobytes()

@@ -1,0 +1,74 @@
+"""What waits for a commit, and how each is told what became of it."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from prme_ray.model.errors import PrmeRayError, StoreClosed, TransientError, WriteFailed, WriterFenced
+from storage.records import Admission, Appended, LateOperation, Operation, OperationRow, Recorded
+
+__all__ = ["Record", "Write", "as_write_failure", "made_of", "reason_of", "twin_of"]
+
+
+@dataclass(slots=True)
+class Write:
+    """An admission that waits; ``due`` is when it has waited long enough for company."""
+
+    admission: Admission
+    due: float
+    future: Future[Appended] = field(default_factory=Future)
+
+    def settle(self, result: Appended) -> None:
+        """Tell what became of it."""
+        if result.error is not None:
+            self.future.set_exception(result.error)
+        else:
+            self.future.set_result(result)
+
+
+@dataclass(slots=True)
+class Record:
+    """An operation that waits."""
+
+    operation: Operation | LateOperation
+    due: float
+    future: Future[OperationRow] = field(default_factory=Future)
+
+    def settle(self, outcome: Recorded) -> None:
+        """Tell what became of it."""
+        if isinstance(outcome, OperationRow):
+            self.future.set_result(outcome)
+        else:
+            self.future.set_exception(outcome)
+
+
+def made_of(operation: Operation | LateOperation) -> Operation:
+    """Return an operation with its bytes.
+
+    Raises:
+        Exception: what making them raised.
+    """
+    return operation.made() if isinstance(operation, LateOperation) else operation
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what may be said of a failure in a log: a foreign message could quote a memory."""
+    return str(error) if isinstance(error, TransientError | WriterFenced | StoreClosed) else type(error).__name__
+
+
+def as_write_failure(error: BaseException, *, durable: bool) -> PrmeRayError:
+    """Return an error of our tree for anything that a commit raised."""
+    if isinstance(error, PrmeRayError):
+        return error
+    failure = WriteFailed(detail=repr(error), durable=durable)
+    failure.__cause__ = error
+    return failure
+
+
+def twin_of(error: PrmeRayError) -> PrmeRayError:
+    """Return a copy: one exception raised in several threads would mix their tracebacks."""
+    twin = copy.copy(error)
+    twin.__cause__ = error
+    return twin
