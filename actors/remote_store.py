@@ -250,15 +250,12 @@ class RemoteStore(OwnerVerbs):
         for shard, records in by_shard.items():
             group = partial(self.handles.group_of_shard, shard)
             try:
-                written = self.handles.call("writer", group, "record", records)
-                lost, why = len(records) - written, "their commit failed"
-            except Exception as error:
-                lost, why = len(records), reason_of(error)
-            self._failing = lost > 0
-            if lost:
-                self._losses.add(lost, why)
-            else:
+                # Those that it took and could not commit, the writer counts itself.
+                self._failing = self.handles.call("writer", group, "record", records) < len(records)
                 self._losses.end()
+            except Exception as error:
+                self._failing = True
+                self._losses.add(len(records), reason_of(error))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -139,11 +139,11 @@ class GroupCommit:
             self._hurry(write.due)
         return write.future
 
-    def record(self, operation: Operation | LateOperation, *, patient: bool = False) -> Future[OperationRow]:
+    def record(self, operation: Operation | LateOperation) -> Future[OperationRow]:
         """Queue a record; the future resolves when it is durable, or when one that stands for it is found.
 
         The bytes of a late record are made in the committer's thread, and in this one where very many
-        wait. A ``patient`` record waits for the commit of others, for a moment.
+        wait.
 
         The future raises what ``make`` raised; :class:`ConflictingOperation`; or as :meth:`submit`.
 
@@ -152,7 +152,7 @@ class GroupCommit:
             Exception: what ``make`` raised.
         """
         self._check_process()
-        record = Record(self._bounded(operation), time.monotonic() + (_RECORD_PATIENCE_S if patient else 0.0))
+        record = Record(self._bounded(operation), time.monotonic())
         with self._work:
             self._await_place(self._records)
             self._enqueue(record)
@@ -329,7 +329,9 @@ class GroupCommit:
         made: list[tuple[Record, Operation]] = []
         for record in records:
             try:
-                made.append((record, made_of(record.operation)))
+                # Kept no longer: a late operation holds on to the tables of its request.
+                record.operation = operation = made_of(record.operation)
+                made.append((record, operation))
             except BaseException as error:  # whoever waits for it must hear of it, and nobody else
                 record.future.set_exception(error)
                 self._losses.add(1, reason_of(error))

@@ -199,7 +199,8 @@ class LateOperation:
 
     Attributes:
         owner: As of :class:`Operation`; so are ``op_type`` and ``target``.
-        make: Returns the record's bytes. Called once, in another thread; what it reads must not change.
+        make: Returns the record's bytes. Called once, in another thread, where writes may wait for it: what
+            it reads must not change, and it must not wait for the store.
 
     Raises:
         InvalidText: a name has a NUL character or a lone surrogate.

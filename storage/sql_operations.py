@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 
 from sqlalchemy import Connection
 
@@ -16,6 +16,7 @@ __all__ = ["check_chain", "write_operations"]
 
 _Key = tuple[OwnerKey, str, str]
 
+_COLUMNS = [field.name for field in fields(OperationRow)]
 _NEAR = 3
 _CHECKED_AT_ONCE = 64  # a record may have tens of kilobytes
 
@@ -60,7 +61,7 @@ def write_operations(
             found = row
         recorded.append(found)
     if written:
-        connection.execute(sql.ADD_OPERATIONS, [asdict(row) for row in written])
+        connection.execute(sql.ADD_OPERATIONS, [{name: getattr(row, name) for name in _COLUMNS} for row in written])
         connection.execute(
             sql.SET_OWNER_END,
             [

@@ -130,7 +130,7 @@ class CompiledExecutor:
         self, given: dict[str, Any], *, view: Any, resources: Mapping[Place, Any], disabled: Collection[str] = ()
     ) -> Run:
         """Return the values of every step; see :class:`~prme_ray.executors.on_ray.RayExecutor`."""
-        usual = bool(view.owner_seq) and not disabled and not given["failures"]
+        usual = bool(view.owner_seq) and not disabled and not given["failures"] and "embedding" not in given
         graph = self._free_graph(owner_of(given)) if usual else None
         if graph is not None:
             try:

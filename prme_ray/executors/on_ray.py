@@ -114,7 +114,7 @@ class RayAway:
         query: str = work.values["plan"].query
         if not query.strip() or Path.VECTOR in work.disabled or Path.VECTOR in work.values["failures"]:
             return UnderWay(lambda: self._step_by_step(work))
-        known = self._encoder.begin_query(query)
+        known = work.values["embedding"] if "embedding" in work.values else self._encoder.begin_query(query)
         if known is None:  # another request is getting it
             return UnderWay(lambda: self._step_by_step(work))
         if not isinstance(known, Flight):
@@ -163,7 +163,9 @@ class RayAway:
         """Embed, then search."""
         (step,) = _EMBED.steps
         values = {**work.values, "failures": dict(work.values["failures"])}
-        embedding = call_or_empty(step, values, work.resources, work.disabled)
+        if "embedding" not in values:
+            values["embedding"] = call_or_empty(step, values, work.resources, work.disabled)
+        embedding = values["embedding"]
         if embedding is None:
             empty = {one.name: one.empty() for one in _VECTOR.steps if one.empty is not None}
             return Outcome({"embedding": None, **empty}, values["failures"])
@@ -259,12 +261,14 @@ def question_of(fragment: Fragment, work: Work) -> Question:
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             values[name] = np.ascontiguousarray(value, np.float32)
+    view = work.resources[Place.VECTOR]
     return Question(
         owner_of(work.values),
-        work.resources[Place.VECTOR].owner_seq,
+        view.owner_seq,
         work.flow,
         values,
         frozenset(work.disabled),
         dict(work.values["failures"]),
         strict=bool(work.flow),
+        past=view.generation if view.past else None,
     )

@@ -53,6 +53,7 @@ class Question:
         disabled: Channels that are off.
         failures: Channels that have failed already.
         strict: A failing channel ends the work (as in an ``Each``) instead of being noted.
+        past: Encoder generation of a state of the past; ``None`` for one that follows the newest.
     """
 
     owner: OwnerKey
@@ -62,6 +63,7 @@ class Question:
     disabled: frozenset[str]
     failures: Mapping[str, str]
     strict: bool = False
+    past: int | None = None
 
 
 def packed_question(question: Question) -> bytes:
@@ -113,7 +115,8 @@ def _answer(store: Store, place: Place, asked: bytes, **made: Any) -> bytes:
         Exception: a step's own, where no channel may fail.
     """
     question: Question = pickle.loads(asked)
-    view = store.view_at(question.owner, question.owner_seq)
+    past = question.past is not None
+    view = store.view_at(question.owner, question.owner_seq, past=past, generation=question.past)
     work = fragment(place, question.flow)
     values = {**question.values, **made, "failures": dict(question.failures)}
     seconds: dict[str, float] = {}

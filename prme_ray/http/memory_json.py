@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,18 @@ import pyarrow as pa
 from orjson import dumps
 
 from prme_ray.candidates import RESERVED
-from prme_ray.http.pieces import Pieces, flags, ids, joined, numbers, strings
+from prme_ray.http.pieces import Pieces, flags, numbers, strings
 from prme_ray.model.enums import EpistemicType, LifecycleState, NodeType, Scope, SourceType, member
 from prme_ray.model.times import NO_TIME
 
 __all__ = ["MemoryPiece", "memory_pieces"]
+
+_HEAD = b'{"node_id":%b,"content":%b,"score":'
+_TAIL = (
+    b',"node_type":%b,"lifecycle_state":%b,"epistemic_type":%b,"source_type":%b,"scope":%b,"confidence":%b,"salience":%b'
+    b',"pinned":%b,"session_id":%b,"speaker":%b,"event_time":%b,"created_at":%b,"valid_from":%b,"valid_to":%b'
+    b',"evidence_refs":%b,"metadata":%b,"paths":'
+)
 
 
 class MemoryPiece(NamedTuple):
@@ -33,66 +41,43 @@ def memory_pieces(memories: pa.StructArray) -> list[MemoryPiece]:
         memories: Rows of the ``NODE`` schema, at least one.
     """
     get = memories.field
-    rows = len(memories)
-    names: list[str] = get("node_id").to_pylist()
-    heads = joined(
-        b'{"node_id":',
-        ids(names),
-        b'"content":',
-        [dumps(text) for text in get("content").to_pylist()],
-        b',"score":',
-        rows=rows,
-    )
-    tails = joined(
-        b'"node_type":',
+    ids: list[str] = get("node_id").to_pylist()
+    heads = [
+        _HEAD % (dumps(node_id), dumps(text)) for node_id, text in zip(ids, get("content").to_pylist(), strict=True)
+    ]
+    columns = (
         _members(get("node_type"), NodeType),
-        b'"lifecycle_state":',
         _members(get("lifecycle_state"), LifecycleState),
-        b'"epistemic_type":',
         _members(get("epistemic_type"), EpistemicType),
-        b'"source_type":',
         _members(get("source_type"), SourceType),
-        b'"scope":',
         _members(get("scope"), Scope),
-        b'"confidence":',
-        numbers(get("confidence").to_numpy()),
-        b'"salience":',
-        numbers(get("salience").to_numpy()),
-        b'"pinned":',
-        flags(get("pinned").to_numpy(zero_copy_only=False)),
-        b'"session_id":',
-        strings(get("session_id").to_pylist()),
-        b'"speaker":',
-        strings(get("speaker").to_pylist()),
-        b'"event_time":',
+        numbers(b"", get("confidence").to_numpy()),
+        numbers(b"", get("salience").to_numpy()),
+        flags(b"", get("pinned").to_pylist()),
+        strings(b"", get("session_id").to_pylist()),
+        strings(b"", get("speaker").to_pylist()),
         _times(get("event_time")),
-        b'"created_at":',
         _times(get("created_at")),
-        b'"valid_from":',
         _times(get("valid_from")),
-        b'"valid_to":',
         _times(get("valid_to")),
-        b'"evidence_refs":',
         [dumps(refs.split(",")) if refs else b"[]" for refs in get("evidence").to_pylist()],
-        b',"metadata":',
         [_public(text) for text in get("metadata").to_pylist()],
-        b',"paths":',
-        rows=rows,
     )
-    return [MemoryPiece(*pieces) for pieces in zip(names, heads.to_pylist(), tails.to_pylist(), strict=True)]
+    rows = zip(*(repeat(column) if isinstance(column, bytes) else column for column in columns), strict=False)
+    return [MemoryPiece(node_id, head, _TAIL % row) for node_id, head, row in zip(ids, heads, rows, strict=True)]
 
 
 def _members(codes: pa.Array, enum: type[StrEnum]) -> Pieces:
-    return strings([member(enum, code) for code in codes.to_numpy().tolist()])
+    return strings(b"", [member(enum, code) for code in codes.to_numpy().tolist()])
 
 
 def _times(column: pa.Array) -> Pieces:
     if column.null_count == len(column):
-        return b"null,"
+        return b"null"
     instants = column.cast(pa.int64()).fill_null(NO_TIME).to_numpy().astype("datetime64[us]")
     # NumPy's "not a time" is the number that stands for none.
     return [
-        b"null," if text == "NaT" else b'"%bZ",' % text.removesuffix(".000000").encode()
+        b"null" if text == "NaT" else b'"%bZ"' % text.removesuffix(".000000").encode()
         for text in np.datetime_as_string(instants).tolist()
     ]
 

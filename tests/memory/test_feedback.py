@@ -16,6 +16,7 @@ from prme_ray.model.errors import (
     ReadOnlyStore,
     StoreClosed,
 )
+from tests.memory.test_rerank import ON, Broken
 from tests.memory.tools import OWNER
 
 SEEN, BLIND, OTHER = (f"{digit}f1d8e7b-d38e-420a-bde5-0343aa5915c4" for digit in "123")
@@ -197,6 +198,16 @@ def test_another_owner_s_is_as_unknown_as_one_that_never_was(memory, ids):
             judge(memory, {ids[0]: True}, request_id=request_id)
     with pytest.raises(NotFound):
         judge(memory, {ids[0]: True}, owner="eve")
+
+
+def test_a_request_that_failed_has_nothing_to_judge(opened):
+    memory = opened(settings=ON, cross_encoder=Broken())
+    node = memory.store("Oscar is a cat.", owner=OWNER).node_id
+    with pytest.raises(ConnectionError):
+        memory.retrieve("cat", owner=OWNER, request_id=SEEN)
+    for call in (lambda: judge(memory, {node: True}), lambda: cite(memory, [])):
+        with pytest.raises(NotFound, match="failed request"):
+            call()
 
 
 def test_whoever_is_confined_to_a_scope_finds_only_what_saw_no_other(memory, ids):

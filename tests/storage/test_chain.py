@@ -13,7 +13,7 @@ RECORDS = 6
 """Of the owner who is tampered with."""
 
 
-@pytest.fixture(params=[1, 2, 4], ids=lambda count: f"{count} owners")
+@pytest.fixture(params=[1, 4], ids=lambda count: f"{count} owners")
 def tampered(request, place):
     """Return what commits a log of several owners, changes its tables, and checks the first owner."""
     owners = [OwnerKey("acme", f"owner {number}") for number in range(request.param)]
@@ -44,7 +44,7 @@ def found(report):
 ROW = "WHERE owner_no = {first} AND owner_op_seq ="
 
 
-@pytest.mark.parametrize("number", [1, 3, RECORDS - 1])
+@pytest.mark.parametrize("number", [1, 4])
 def test_a_removed_record_is_missing(tampered, number):
     report, others = tampered(f"DELETE FROM operations {ROW} {number}")
     assert found(report) == [(number, BreakKind.MISSING)]
@@ -60,7 +60,7 @@ def test_a_removed_tail_is_found_by_the_count(tampered):
     assert found(report) == [(1, BreakKind.TAIL_REMOVED)]
 
 
-@pytest.mark.parametrize("number", [1, 4, RECORDS])
+@pytest.mark.parametrize("number", [1, RECORDS])
 @pytest.mark.parametrize(
     "change",
     [

@@ -47,6 +47,7 @@ def check(store, url, acknowledged, *, read_only):
         assert entries == [("e", owner_no, False), ("n", owner_no, True), ("x", owner_no, False)], subject
     records = [row.op_seq for owner_no, _ in log.owners() for row in log.operations(owner_no)]
     assert sorted(records) == list(range(1, len(records) + 1))
+    assert [log.verify_chain(owner_no).breaks for owner_no, _ in log.owners()] == [()] * len(log.owners())
     log.close()
     return len(found)
 

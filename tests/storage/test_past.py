@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import sqlite3
 import uuid
 
 import numpy as np
@@ -179,6 +180,28 @@ def test_vectors_of_a_generation_that_was_dropped_have_expired(tmp_path):
         assert store.view_at(OWNER, 1, past=True, generation=1).generation == 1
         with pytest.raises(SnapshotExpired, match="encoder generation 7"):
             store.view_at(OWNER, 1, past=True, generation=7)
+
+
+def test_vectors_of_another_generation_are_read_from_the_log(tmp_path):
+    with open_memory(tmp_path, {}, "first") as memory:
+        memory.store_many(["Oscar is a cat", "Oscar is old", "a dog"], owner=OWNER.owner)
+        memory.flush()
+        store = memory._store
+        shard = store.shard_of(OWNER)
+        second = shard.log.register_generation("another encoder", "m", 4, created_at=0, epoch=shard.log.current_epoch())
+        rows = [row for row in shard.log.read(owner_no=1) if row.kind == "node" and '"entity"' not in row.payload]
+        vectors = np.eye(4, dtype="<f4")[: len(rows)]
+        with sqlite3.connect(shard.log.path) as raw:
+            given = [(row.seq, second, vector.tobytes()) for row, vector in zip(rows, vectors, strict=True)]
+            raw.executemany("INSERT INTO vectors (seq, generation, vector) VALUES (?, ?, ?)", given)
+        newest = store.newest(OWNER)
+        for number, count in ((newest, len(rows)), (rows[0].owner_seq, 1)):
+            view = store.view_at(OWNER, number, past=True, generation=second)
+            assert (view.generation, view.counts()["vectors"]) == (second, count)
+            nearest = view.vector(vectors[count - 1], k=1, eligible=view.eligible(ALL))
+            assert nearest["node_id"].to_pylist() == [rows[count - 1].subject]
+        assert store.view_at(OWNER, newest, past=True).generation == 1
+        assert store.view(OWNER).generation is None
 
 
 def test_looking_back_stays_inside_its_own_budget(tmp_path):
