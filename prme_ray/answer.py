@@ -207,12 +207,12 @@ _NOT_UNDONE = ("current_lifecycle_state", "current_derived_indexes", "mutations_
 
 def historical_coverage(request: Request) -> HistoricalCoverage | None:
     """Return how a question about the past was answered; ``None`` for one about the present."""
-    exact = request.as_of is not None
+    exact = isinstance(request.as_of, int)
     if not exact and request.knowledge_at is None:
         return None
     return HistoricalCoverage(
         knowledge_at=request.knowledge_at,
-        as_of=request.as_of,
+        as_of=request.as_of if isinstance(request.as_of, int) else None,
         semantics="owner_snapshot" if exact else "ingestion_cutoff",
         exact_snapshot=exact,
         limitations=[] if exact else list(_NOT_UNDONE),

@@ -230,7 +230,7 @@ class Retriever:
     def _run(
         self, key: OwnerKey, request: Request, failures: dict[str, str]
     ) -> tuple[OwnerView | None, OwnerView, Run]:
-        """Return the owner's view that was asked for (none: unknown owner), the view searched, and what the flow made."""
+        """Return the view asked for (none: unknown owner), the view searched, and what the flow made."""
         attempt = 0
         while True:
             found = self._view(key, request.as_of)

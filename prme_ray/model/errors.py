@@ -255,7 +255,7 @@ class NotFound(TerminalError):
 
 
 class ReceiptRejected(TerminalError):
-    """A stored receipt is not what was stored, or contradicts itself. Fields: ``request_id``, ``failed_at``, ``detail``.
+    """A receipt is not what was stored, or contradicts itself. Fields: ``request_id``, ``failed_at``, ``detail``.
 
     ``failed_at``: ``validation`` (malformed, inadmissible or not replayable) or ``checksum`` (another
     receipt than the stored one). ``detail`` never holds a question or a memory's text.

@@ -15,7 +15,7 @@ from prme_ray.model.settings.scoring import ScoringSettings
 __all__ = ["request_of", "settings_of", "wordings_of"]
 
 _BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
-_AS_THEY_ARE = (
+_AS_THEY_ARE: tuple[str, ...] = (
     "min_score",
     "limit",
     "max_per_source",
@@ -50,6 +50,8 @@ def request_of(head: dict[str, Any], settings: Settings) -> Request:
         settings: The settings it was made with.
     """
     limits = {"token_budget": head["token_budget"], "min_fidelity": head["min_fidelity"]}
+    times = {name: None if head[name] is None else datetime.fromisoformat(head[name]) for name in _BOUNDS}
+    others: dict[str, Any] = times | {name: head[name] for name in _AS_THEY_ARE}
     return Request(
         request_id=head["request_id"],
         tenant=head["tenant"],
@@ -63,8 +65,7 @@ def request_of(head: dict[str, Any], settings: Settings) -> Request:
         scoring=ScoringSettings.parse(head["weights"]),
         packing=settings.packing.model_copy(update=limits),
         closed=settings.closed_scopes(),
-        **{name: None if head[name] is None else datetime.fromisoformat(head[name]) for name in _BOUNDS},
-        **{name: head[name] for name in _AS_THEY_ARE},
+        **others,
     )
 
 

@@ -23,7 +23,7 @@ Spec = list[Any]
 """Name, dtype, number of values, and how they are written: ``=``, ``|`` or the name of the column beneath."""
 
 _EQUAL, _PLAIN = "=", "|"
-_BITS = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8")}
+_BITS: dict[int, np.dtype[Any]] = {1: np.dtype("<u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8")}
 
 
 def pack_columns(columns: Mapping[str, Column], *, beside: Mapping[str, str]) -> tuple[list[Spec], bytes]:
@@ -66,10 +66,11 @@ def unpack_columns(specs: list[Spec], data: bytes) -> dict[str, Column]:
         if how == _EQUAL:
             values = np.repeat(np.frombuffer(part, bits), count)
         else:
-            values = np.frombuffer(part, np.uint8).reshape(bits.itemsize, count).T.copy().view(bits).reshape(count)
+            planes = np.frombuffer(part, np.uint8).reshape(bits.itemsize, count)
+            values = np.frombuffer(planes.T.tobytes(), bits)
             if how != _PLAIN:
                 values = values ^ _bits(found[how])
-        found[name] = values.view(dtype)
+        found[name] = values.view(np.dtype(dtype))
     if at != len(data) or len(found) < len(specs):
         raise StoreCorrupt(path="a retrieval record", detail=f"its columns do not fill its {len(data)} bytes")
     return found

@@ -80,7 +80,8 @@ def _recency_factor(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> C
 
 
 def _tie_break(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:
-    return columns["tie_place"] / max(rule["count"], 1)
+    places: Column = columns["tie_place"] / max(rule["count"], 1)
+    return places
 
 
 def _base_score(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:

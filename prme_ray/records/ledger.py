@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ __all__ = ["Entry", "Ledger", "cursor_of", "page_size"]
 PAGE = 100
 LARGEST_PAGE = 1000
 """Most entries of one page."""
+_CURSOR = re.compile(r"[0-9]{1,18}")
 
 
 class Entry:
@@ -191,7 +193,7 @@ def cursor_of(cursor: str | None) -> int:
     """
     if cursor is None:
         return 0
-    if not isinstance(cursor, str) or not cursor.isdecimal() or not cursor.isascii() or len(cursor) > 18:
+    if not isinstance(cursor, str) or not _CURSOR.fullmatch(cursor):
         raise InvalidRequest(argument="cursor", given=cursor, allowed="next_cursor of the page before")
     return int(cursor)
 

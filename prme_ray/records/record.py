@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from prme_ray.model.errors import StoreCorrupt
 from prme_ray.model.enums import Scope
+from prme_ray.model.errors import StoreCorrupt
 from prme_ray.records.columns import Column, unpack_columns
 from prme_ray.records.derived import restored
 from prme_ray.records.encode import MARK

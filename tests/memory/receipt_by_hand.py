@@ -5,8 +5,16 @@ import hashlib
 import orjson
 
 _TEXT = ("full", "structured")
-# Settings that do nothing are left out (digest b §3.2); the product's defaults fold in the reader format.
-_UNSET_SCORING = {"recency_time"}
+_PACKING = """
+multipath_ordering context_guidance_mode context_format context_citations token_budget tokenizer
+min_fidelity overhead_tokens chars_per_token graph_max_candidates vector_k lexical_k graph_max_hops
+cross_scope_top_n cross_scope_token_budget session_context_window session_context_top_k
+session_context_score_decay session_context_rank_fusion_score_decay session_context_packing
+fold_repeated_text episode_context_top_k episode_context_local_k episode_context_score_decay
+evidence_projection_top_k evidence_projection_max_sources evidence_projection_score_decay
+evidence_augmentation_top_k evidence_augmentation_max_sources evidence_augmentation_score_decay
+evidence_augmentation_anchor_policy aggregation_k_multiplier aggregation_k_max
+"""
 
 
 def receipt_by_hand(answer, *, asked, settings, execution):
@@ -46,17 +54,7 @@ def _packing(packing, bundle, fused):
     dumped |= {"chars_per_token": 4.2, "cross_scope_token_budget": 512}
     if not fused:
         del dumped["session_context_rank_fusion_score_decay"]
-    names = (
-        "multipath_ordering context_guidance_mode context_format context_citations token_budget tokenizer min_fidelity "
-        "overhead_tokens chars_per_token graph_max_candidates vector_k lexical_k graph_max_hops cross_scope_top_n "
-        "cross_scope_token_budget session_context_window session_context_top_k session_context_score_decay "
-        "session_context_rank_fusion_score_decay session_context_packing fold_repeated_text episode_context_top_k "
-        "episode_context_local_k episode_context_score_decay evidence_projection_top_k "
-        "evidence_projection_max_sources evidence_projection_score_decay evidence_augmentation_top_k "
-        "evidence_augmentation_max_sources evidence_augmentation_score_decay evidence_augmentation_anchor_policy "
-        "aggregation_k_multiplier aggregation_k_max"
-    ).split()
-    return {name: dumped[name] for name in names if dumped.get(name) is not None}
+    return {name: dumped[name] for name in _PACKING.split() if dumped.get(name) is not None}
 
 
 def _candidate(item, fused):
