@@ -230,7 +230,8 @@ class Metadata(_Record):
     """Everything about a request that is not its results.
 
     ``receipt_persisted`` is false where the log gets no record of the request: in a process that only
-    reads, with ``log_retrievals`` off, or when the queue of records is full.
+    reads, with ``log_retrievals`` off, when the queue of records is full or the log fails. True: the record
+    is durable (``strict_receipts``), or waits for the next commit of a log that took its last records.
     """
 
     request_id: str

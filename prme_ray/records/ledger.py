@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from prme_ray.model.errors import AmbiguousRecord, ContentErased, InvalidRequest, NotFound
 from prme_ray.model.retrievals import RetrievalPage, RetrievalSummary, Snapshot
 from prme_ray.model.settings import Settings
-from prme_ray.model.tables import refer, references, texts
+from prme_ray.model.tables import refer, references, target_of, texts
 from prme_ray.model.text import uuid_of
 from prme_ray.model.times import from_micros
 from prme_ray.records.asked import settings_of
@@ -21,7 +22,6 @@ from prme_ray.records.encode import OP_TYPE
 from prme_ray.records.receipt import Memories, receipt_of
 from prme_ray.records.record import RetrievalRecord, decode_record
 from stages.known_rows import RowFacts
-from storage.chain import CHAIN_START
 from storage.records import OperationRow, OwnerKey
 from storage.store import Store
 from storage.view import OwnerView
@@ -45,13 +45,10 @@ class Entry:
         record: Its contents.
     """
 
-    def __init__(
-        self, row: OperationRow, *, view: Callable[[], OwnerView], previous: Callable[[OperationRow], bytes]
-    ) -> None:
+    def __init__(self, row: OperationRow, *, view: Callable[[], OwnerView]) -> None:
         self.row = row
         self.record: RetrievalRecord = decode_record(row.payload)
         self._view = view
-        self._previous = previous
 
     def memories(self) -> Memories:
         """Return id, scope and text of the recorded candidates.
@@ -63,13 +60,12 @@ class Entry:
         numbers = np.array(record.memories, np.int64)
         if len(numbers) and int(numbers.max()) >= len(view):
             raise ContentErased(request_id=record.head["request_id"])
-        target = view.nodes
-        table = references(refer(target, numbers))
-        marks = RowFacts(table.column("node").chunk(0).dictionary).content_marks[numbers] if len(numbers) else None
-        found = hashlib.sha256(b"" if marks is None else marks.tobytes()).hexdigest()
+        chosen = target_of(view.nodes.take(pa.array(numbers)).combine_chunks())
+        table = references(refer(chosen, np.arange(len(numbers))))
+        found = hashlib.sha256(RowFacts(chosen).content_marks.tobytes()).hexdigest()
         if found != record.head["contents_sha256"]:
             raise ContentErased(request_id=record.head["request_id"])
-        return Memories(texts(target, "node_id"), table)
+        return Memories(self.ids(), table)
 
     def ids(self) -> list[str]:
         """Return the id of every memory of the owner, by number."""
@@ -94,7 +90,7 @@ class Entry:
         if found is None:
             return None
         row = self.row
-        return Snapshot(**found, number=row.owner_op_seq, previous=self._previous(row).hex(), chain=row.chain.hex())
+        return Snapshot(**found, number=row.owner_op_seq, previous=row.previous.hex(), chain=row.chain.hex())
 
 
 class Ledger:
@@ -127,7 +123,7 @@ class Ledger:
         rows = self._store.operations_of(key, wanted, op_type=OP_TYPE)
         if not rows:
             raise NotFound(kind="retrieval", id=wanted)
-        entries = [Entry(row, view=partial(self._view, key), previous=partial(self._previous, key)) for row in rows]
+        entries = [Entry(row, view=partial(self._view, key)) for row in rows]
         if confined_to is not None:
             entries = [entry for entry in entries if entry.record.confined_to == confined_to]
             if not entries:
@@ -142,13 +138,6 @@ class Ledger:
     def _view(self, key: OwnerKey) -> OwnerView:
         found = self._store.view(key)
         return self._store.empty_view() if found is None else found
-
-    def _previous(self, key: OwnerKey, row: OperationRow) -> bytes:
-        """Return the chain hash of the owner's record before one."""
-        if row.owner_op_seq == 1:
-            return CHAIN_START
-        (before,) = self._store.operations(key, after=row.owner_op_seq - 2, limit=1)
-        return before.chain
 
     def page(self, key: OwnerKey, *, cursor: str | None, limit: int, confined_to: str | None = None) -> RetrievalPage:
         """Return some of an owner's retrievals, oldest first; unknown owners have none.

@@ -24,6 +24,7 @@ from tests.cluster.serving import Serving, serving
 
 Keys = dict[tuple[str, str | None], str]
 
+REPEATED = "b6a0d3f1-2d64-4b8e-9d1c-0a9a6a2c7b11"
 TENANTS = [f"tenant-{number}" for number in range(5)]
 OWNERS = [f"owner-{number}" for number in range(5)]
 
@@ -105,6 +106,12 @@ def test_answers_over_http_are_the_bytes_of_inline(tmp_path: Path) -> None:
     with serving(path) as running, Client(running.address) as client:
         client.store_many([f"Caroline: I have a cat called Oscar{number}." for number in range(30)], owner="owner-1")
         over_http = _answers(client, asked)
+        # RFC §13: one request a hundred times, one answer.
+        query, options = asked[0]
+        same = options | {"owner": "owner-1", "request_id": REPEATED}
+        assert len({bytes_ for _ in range(100) for bytes_ in _answers(client, [(query, same)])}) == 1
+        assert client.reproduce(REPEATED, owner="owner-1").reproduced
+        assert client.verify_chain(owner="owner-1").whole
         processes = psutil.Process(running.process.pid).children(recursive=True)
     # SIGTERM ends all of it, and what was stored is there.
     assert not [process for process in psutil.wait_procs(processes, timeout=30)[1] if process.is_running()]
@@ -112,6 +119,7 @@ def test_answers_over_http_are_the_bytes_of_inline(tmp_path: Path) -> None:
         assert [
             orjson.dumps(memory.retrieve(query, **options).to_dict(timings=False)) for query, options in asked
         ] == over_http
+        assert memory.reproduce(REPEATED, owner="owner-1").reproduced
 
 
 def _answers(memory: Any, asked: list[tuple[str, dict[str, Any]]]) -> list[bytes]:
