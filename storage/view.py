@@ -27,6 +27,7 @@ from prme_ray.model.tables import (
     refer,
     references,
     referring,
+    same_target,
     take,
     target_of,
 )
@@ -144,11 +145,12 @@ class OwnerView:
         return found[found >= 0]
 
     def numbers(self, reference: pa.DictionaryArray) -> npt.NDArray[np.int32]:
-        """Return the rows in ``nodes`` of the memories that a ``node`` column of this view refers to."""
+        """Return the rows in ``nodes`` of the memories, or of the ids, that a reference column of this view names."""
         rows, target = parts(reference)
-        if target is not self._structs:
-            rows = self.rows(ids_at(target, rows)).astype(np.int32)
-        return rows
+        if self._structs is not None and same_target(target, self._structs):
+            return rows
+        ids = ids_at(target, rows) if isinstance(target, pa.StructArray) else target.take(pa.array(rows))
+        return self.rows(ids).astype(np.int32)
 
     def hydrate(self, ids: Any) -> pa.Table:
         """Return the memories of these ids, in the order given; unknown ids are left out."""

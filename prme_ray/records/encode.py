@@ -25,11 +25,10 @@ import pyarrow as pa
 from prme_ray.answer import aggregation_coverage, excluded_of, historical_coverage
 from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import Adjustment as Kind
-from prme_ray.model.enums import code
 from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.request import Request
 from prme_ray.model.schemas import LINEAGE
-from prme_ray.model.tables import bools, codes, column, floats, ints, ranks_of, shorts, texts
+from prme_ray.model.tables import bools, column, field_of, floats, parts, ranks_of, shorts, texts
 from prme_ray.model.times import iso
 from prme_ray.records.columns import Column, pack_columns
 from prme_ray.records.derived import shortened
@@ -53,10 +52,9 @@ _BESIDE = {"score": "base_score", "relevance": "trace_semantic", "base": "memory
 _CODEC = pa.Codec("zstd", compression_level=1)
 _BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
 _LEVELS = {name: place for place, name in enumerate(LEVELS, start=1)}
-_CONTEXT = [
-    code(kind)
-    for kind in (Kind.SESSION_DECAY, Kind.EPISODE_DECAY, Kind.EVIDENCE_PROJECTION, Kind.EVIDENCE_AUGMENTATION)
-]
+_CONTEXT = (Kind.SESSION_DECAY, Kind.EPISODE_DECAY, Kind.EVIDENCE_PROJECTION, Kind.EVIDENCE_AUGMENTATION)
+_IS_CONTEXT = np.array([kind in _CONTEXT for kind in Kind])
+"""By the code of an adjustment: whether a context stage made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,8 @@ def encode_record(
     packed: Packed = values["packed"]
     excluded = excluded_of(values)
     reasons = texts(excluded, "reason")
-    columns = _candidates(selection.table, packed, view=view)
+    facts, rows = known.of(selection.table)
+    columns = _candidates(selection.table, packed, ids=[facts.ids[row] for row in rows.tolist()], view=view)
     rules = shortened(columns, request.scoring, values["scored"])
     columns |= _exclusions(excluded, reasons, view=view)
     columns["hint"] = view.numbers(column(selection.hints, "node"))
@@ -146,25 +145,20 @@ def compressed(head: dict[str, Any], columns: dict[str, Column]) -> bytes:
     return b"".join((MARK, len(raw).to_bytes(4, "big"), _CODEC.compress(raw, asbytes=True)))
 
 
-def _candidates(table: pa.Table, packed: Packed, *, view: OwnerView) -> dict[str, Column]:
+def _candidates(table: pa.Table, packed: Packed, *, ids: list[str], view: OwnerView) -> dict[str, Column]:
     """Return the columns of the selected candidates, in rank order."""
     memory = view.numbers(column(table, "node"))
     own = bools(table, "has_own_trace")
-    base = memory.copy()
-    inherited = np.flatnonzero(~own)
-    if len(inherited):
-        origin = column(table, "base_node_id").take(pa.array(inherited))
-        base[inherited] = view.rows(origin.to_pylist())
-    places = dict(zip(texts(table, "node_id"), range(table.num_rows), strict=True))
+    places = dict(zip(ids, range(len(ids)), strict=True))
     levels, tokens = np.zeros(len(memory), "u1"), np.zeros(len(memory), "<i4")
     packed_at = [places[name] for name in packed.included]
     levels[packed_at] = [_LEVELS[packed.levels[name]] for name in packed.included]
     tokens[packed_at] = [packed.token_costs[name] for name in packed.included]
-    columns: dict[str, Column] = {"memory": memory, "base": base, "own": own.astype("u1")}
-    columns |= {name: floats(table, name) for name in FLOAT_LINEAGE}
-    columns |= {name: ints(table, name).astype("<i4") for name in _RANKS}
-    return columns | {
-        "formula": codes(table, "formula_version"),
+    return {
+        "memory": memory,
+        "base": view.numbers(column(table, "base_node_id")),
+        "own": own.astype("u1"),
+        **_lineage(table),
         "score": floats(table, "composite_score"),
         "relevance": floats(table, "semantic_relevance"),
         "reranker": floats(table, "reranker_score"),
@@ -175,15 +169,36 @@ def _candidates(table: pa.Table, packed: Packed, *, view: OwnerView) -> dict[str
     }
 
 
+def _lineage(table: pa.Table) -> dict[str, Column]:
+    """Return the columns of the lineages, picked all at once; nulls as NaN, and as rank 0."""
+    rows, lineages = parts(column(table, "lineage"))
+    numbers = np.empty((len(FLOAT_LINEAGE), len(lineages)))
+    for line, name in enumerate(FLOAT_LINEAGE):
+        numbers[line] = _plain(field_of(lineages, name), np.nan)
+    ranks = np.stack([_plain(field_of(lineages, name), 0) for name in _RANKS]).astype("<i4", copy=False)
+    return {
+        **dict(zip(FLOAT_LINEAGE, numbers[:, rows], strict=True)),
+        **dict(zip(_RANKS, ranks[:, rows], strict=True)),
+        "formula": _plain(field_of(lineages, "formula_version"), 0)[rows],
+    }
+
+
+def _plain(values: pa.Array, null: float) -> Column:
+    if values.null_count == len(values):
+        return np.full(len(values), null)
+    return (values.fill_null(null) if values.null_count else values).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
 def _adjustments(table: pa.Table, *, view: OwnerView) -> dict[str, Column]:
     steps = column(table, "adjustments")
     made = steps.flatten()
+    neural = made.field("neural_score")
     return {
         "steps": np.diff(steps.offsets.to_numpy()).astype("u1"),
         "step_kind": made.field("kind").to_numpy(),
         "step_coefficient": made.field("coefficient").to_numpy(),
         "step_source": view.rows(made.field("source_node_id").to_pylist()).astype("<i4"),
-        "step_neural": made.field("neural_score").fill_null(np.nan).to_numpy(),
+        "step_neural": _plain(neural, np.nan),
     }
 
 
@@ -267,7 +282,7 @@ def ranking_policy(values: dict[str, Any]) -> str:
     where a context stage gave a memory another's score.
     """
     table = values["evidence"].table
-    if np.isin(column(table, "adjustments").flatten().field("kind").to_numpy(), _CONTEXT).any():
+    if _IS_CONTEXT[column(table, "adjustments").flatten().field("kind").to_numpy()].any():
         return "score_id"
     policy = "reranked_prefix" if len(values["neural"]) else "score_path_id"
     # A stage may have added memories that a filter took away again; the list is then sorted all the same.

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-_CHILD = Path(__file__).with_name("nodes_child.py")
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
 def test_a_lost_node_loses_no_acknowledged_write(tmp_path: Path) -> None:
     # In a process of its own: a process can be in one cluster only.
     done = subprocess.run(
-        [sys.executable, str(_CHILD), str(tmp_path / "store")],
+        [sys.executable, "-m", "tests.cluster.nodes_child", str(tmp_path / "store")],
+        cwd=_ROOT,
         capture_output=True,
         text=True,
         timeout=900,
