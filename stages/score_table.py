@@ -25,6 +25,7 @@ from prme_ray.model.tables import (
     id_ranks,
     ids_at,
     ints,
+    keep_numbers,
     parts,
     picked,
     refer,
@@ -111,9 +112,13 @@ def ranked(
     ids = referring(own, field_of(memories, "node_id"))
     place = ordered_by_place([-boost.scores, -path_score], places=id_ranks(memories)[own])
     origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
-    lineages = [_filled(origin.get(name), kind, rows) for name, kind in _LINEAGE]
+    lineages = pa.StructArray.from_arrays(
+        [_filled(origin.get(name), kind, rows) for name, kind in _LINEAGE], fields=_LINEAGE_FIELDS
+    )
+    # Whoever reads them needs not take them apart again.
+    keep_numbers(lineages, {name: values for name, values in origin.items() if isinstance(values, np.ndarray)})
     # Lineages stay in the candidates' order; sorting only turns the references to them.
-    lineage = refer(pa.StructArray.from_arrays(lineages, fields=_LINEAGE_FIELDS), place)
+    lineage = refer(lineages, place)
     values = {
         "node": picked(nodes, place),
         "paths": shorts(candidates, "paths")[place],

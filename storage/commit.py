@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +48,11 @@ _WRITE_PATIENCE_S = 0.05
 
 _RECORD_PATIENCE_S = 0.25
 """The same for a record; longer, because nobody waits for it and a commit costs more than it does."""
+
+_BREATH_S = 0.001
+"""Time before the bytes of a late record are made: its request still has an answer to give. Not longer, as the
+next one of the same caller will soon wait for its embedding, which leaves the interpreter free, and as many
+records made at one go would hold up whoever asks just then."""
 
 _AGAIN_S = 0.1
 """Pause between attempts to hear from a database that did not answer a commit."""
@@ -108,7 +114,7 @@ class GroupCommit:
         self._commits = 0
         self._failing = False  # whether the last commit failed
         self._losses = Losses()
-        self._late = 0  # late records that wait
+        self._late: deque[Record] = deque()  # records that wait and whose bytes have to be made
         self._thread = threading.Thread(target=self._run, name="prme-ray-commit", daemon=True)
         self._thread.start()
 
@@ -175,7 +181,8 @@ class GroupCommit:
             return True
         try:
             self._check_process()
-            record = Record(self._bounded(operation), time.monotonic() + _RECORD_PATIENCE_S)
+            now = time.monotonic()
+            record = Record(self._bounded(operation), now + _RECORD_PATIENCE_S, now + _BREATH_S)
             with self._work:
                 self._check_open()
                 self._check_place()
@@ -187,13 +194,16 @@ class GroupCommit:
 
     def _bounded(self, operation: Operation | LateOperation) -> Operation | LateOperation:
         """Return the operation; made where so many late ones wait that they would fill the memory."""
-        late = isinstance(operation, LateOperation) and self._late >= LATE_RECORDS
+        late = isinstance(operation, LateOperation) and len(self._late) >= LATE_RECORDS
         return made_of(operation) if late else operation
 
     def _enqueue(self, record: Record) -> None:
         self._records.append(record)
         self._queued_records += 1
-        self._late += isinstance(record.operation, LateOperation)
+        if isinstance(record.operation, LateOperation):
+            self._late.append(record)
+            if len(self._late) == 1:
+                self._work.notify()
         self._hurry(record.due)
 
     def flush(self) -> None:
@@ -266,7 +276,6 @@ class GroupCommit:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), self._max_rows))]
                 most = min(_BESIDE_WRITES, self._max_rows) if writes else self._max_rows
                 records = [self._records.popleft() for _ in range(min(len(self._records), most))]
-                self._late -= sum(isinstance(record.operation, LateOperation) for record in records)
                 self._due = 0.0 if self._writes or self._records else math.inf
                 self._progress.notify_all()
             # A caller may have cancelled while its write waited; from here on it cannot.
@@ -278,18 +287,33 @@ class GroupCommit:
                 self._progress.notify_all()
 
     def _await_work(self) -> bool:
-        """Wait for something to commit; false when closed and drained."""
-        with self._work:
-            while True:
-                if self._writes or self._records:
-                    left = self._due - time.monotonic()
-                    if left <= 0 or self._closing or len(self._writes) >= _COMPANY:
-                        return True
-                    self._work.wait(left)
-                elif self._closing:
-                    return False
-                else:
-                    self._work.wait()
+        """Wait for something to commit, making the bytes of late records meanwhile; false when closed and drained."""
+        while True:
+            with self._work:
+                found = self._wait()
+            if isinstance(found, bool):
+                return found
+            # What fails here fails again where it counts.
+            with suppress(Exception):
+                found.operation = made_of(found.operation)
+
+    def _wait(self) -> Record | bool:
+        """Wait, holding the lock; return a record to be made, or whether there is something to commit."""
+        while True:
+            while self._late and not isinstance(self._late[0].operation, LateOperation):
+                self._late.popleft()  # made for its commit
+            now = time.monotonic()
+            if self._writes or self._records:
+                left = self._due - now
+                if left <= 0 or self._closing or len(self._writes) >= _COMPANY:
+                    return True
+                if self._late and self._late[0].early <= now:
+                    return self._late.popleft()
+                self._work.wait(min(left, self._late[0].early - now) if self._late else left)
+            elif self._closing:
+                return False
+            else:
+                self._work.wait()
 
     def _commit(self, writes: Sequence[Write], records: Sequence[Record]) -> None:
         if self._broken is not None:

@@ -30,10 +30,11 @@ class Write:
 
 @dataclass(slots=True)
 class Record:
-    """An operation that waits."""
+    """An operation that waits; ``early`` is when the bytes of a late one may be made."""
 
     operation: Operation | LateOperation
     due: float
+    early: float = 0.0
     future: Future[OperationRow] = field(default_factory=Future)
 
     def settle(self, outcome: Recorded) -> None:

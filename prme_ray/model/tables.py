@@ -47,6 +47,7 @@ __all__ = [
     "codes",
     "column",
     "exclusions",
+    "field_numbers",
     "field_of",
     "floats",
     "id_ranks",
@@ -55,6 +56,7 @@ __all__ = [
     "ints",
     "joined_parts",
     "joined_references",
+    "keep_numbers",
     "no_exclusions",
     "no_hits",
     "parts",
@@ -109,6 +111,22 @@ def exclusions(node_ids: Any, reasons: Any, composite: Any = None, relevance: An
 def no_exclusions() -> pa.Table:
     """Return an empty ``EXCLUSION`` table."""
     return _NO_EXCLUSIONS
+
+
+def keep_numbers(target: pa.StructArray, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Keep the NumPy form of fields of what references point to; the arrays cannot be written to afterwards."""
+    kept = known_of(target).numbers
+    for name, values in numbers.items():
+        values.flags.writeable = False
+        kept[name, None] = values
+
+
+def field_numbers(target: pa.StructArray, name: str, null: float) -> npt.NDArray[Any]:
+    """Return a field of what references point to as NumPy, nulls as ``null``."""
+    field = field_of(target, name)
+    if field.null_count == len(field):
+        return np.full(len(field), null)
+    return _whole(target, field, name, null, None)[0]
 
 
 _REFERENCES = {**dict.fromkeys(NODE.names, "node"), **dict.fromkeys(LINEAGE.names, "lineage")}

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from prme_ray.model.settings.scoring import ScoringSettings
-from prme_ray.model.tables import column, field_of, floats, parts
+from prme_ray.model.tables import column, field_numbers, floats, parts
 from prme_ray.records.columns import Column
 from stages.formulas import fused_score, pool_relative
 from stages.score import Scored
@@ -71,8 +70,8 @@ def restored(columns: Mapping[str, Column], rules: Mapping[str, Any]) -> dict[st
 def _on_channel(table: pa.Table) -> int:
     """Return how many of a pool the vector or the lexical channel found."""
     _, lineages = parts(column(table, "lineage"))
-    found = [field_of(lineages, name).is_valid() for name in ("semantic_rank", "lexical_rank")]
-    return int(pc.sum(pc.or_(*found)).as_py() or 0)
+    semantic, lexical = (field_numbers(lineages, name, 0) for name in ("semantic_rank", "lexical_rank"))
+    return int(((semantic > 0) | (lexical > 0)).sum())
 
 
 def _recency_factor(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:

@@ -28,7 +28,18 @@ from prme_ray.model.enums import Adjustment as Kind
 from prme_ray.model.errors import PrmeRayError
 from prme_ray.model.request import Request
 from prme_ray.model.schemas import LINEAGE
-from prme_ray.model.tables import bools, column, field_of, floats, parts, ranks_of, shorts, texts
+from prme_ray.model.tables import (
+    bools,
+    column,
+    field_numbers,
+    field_of,
+    floats,
+    parts,
+    picked,
+    ranks_of,
+    shorts,
+    texts,
+)
 from prme_ray.model.times import iso
 from prme_ray.records.columns import Column, pack_columns
 from prme_ray.records.derived import shortened
@@ -101,7 +112,7 @@ def encode_record(
     excluded = excluded_of(values)
     reasons = texts(excluded, "reason")
     facts, rows = known.of(selection.table)
-    columns = _candidates(selection.table, packed, ids=[facts.ids[row] for row in rows.tolist()], view=view)
+    columns = _candidates(selection.table, packed, view=view)
     rules = shortened(columns, request.scoring, values["scored"])
     columns |= _exclusions(excluded, reasons, view=view)
     columns["hint"] = view.numbers(column(selection.hints, "node"))
@@ -145,20 +156,20 @@ def compressed(head: dict[str, Any], columns: dict[str, Column]) -> bytes:
     return b"".join((MARK, len(raw).to_bytes(4, "big"), _CODEC.compress(raw, asbytes=True)))
 
 
-def _candidates(table: pa.Table, packed: Packed, *, ids: list[str], view: OwnerView) -> dict[str, Column]:
+def _candidates(table: pa.Table, packed: Packed, *, view: OwnerView) -> dict[str, Column]:
     """Return the columns of the selected candidates, in rank order."""
     memory = view.numbers(column(table, "node"))
     own = bools(table, "has_own_trace")
-    places = dict(zip(ids, range(len(ids)), strict=True))
     levels, tokens = np.zeros(len(memory), "u1"), np.zeros(len(memory), "<i4")
-    packed_at = [places[name] for name in packed.included]
+    places = np.zeros(len(view), np.int64)
+    places[memory] = np.arange(len(memory))
+    packed_at = places[view.rows(packed.included)]
     levels[packed_at] = [_LEVELS[packed.levels[name]] for name in packed.included]
     tokens[packed_at] = [packed.token_costs[name] for name in packed.included]
     return {
         "memory": memory,
-        "base": view.numbers(column(table, "base_node_id")),
         "own": own.astype("u1"),
-        **_lineage(table),
+        **_lineage(table, view=view),
         "score": floats(table, "composite_score"),
         "relevance": floats(table, "semantic_relevance"),
         "reranker": floats(table, "reranker_score"),
@@ -169,24 +180,17 @@ def _candidates(table: pa.Table, packed: Packed, *, ids: list[str], view: OwnerV
     }
 
 
-def _lineage(table: pa.Table) -> dict[str, Column]:
+def _lineage(table: pa.Table, *, view: OwnerView) -> dict[str, Column]:
     """Return the columns of the lineages, picked all at once; nulls as NaN, and as rank 0."""
     rows, lineages = parts(column(table, "lineage"))
-    numbers = np.empty((len(FLOAT_LINEAGE), len(lineages)))
-    for line, name in enumerate(FLOAT_LINEAGE):
-        numbers[line] = _plain(field_of(lineages, name), np.nan)
-    ranks = np.stack([_plain(field_of(lineages, name), 0) for name in _RANKS]).astype("<i4", copy=False)
+    numbers = np.stack([field_numbers(lineages, name, np.nan) for name in FLOAT_LINEAGE])
+    ranks = np.stack([field_numbers(lineages, name, 0).astype("<i4", copy=False) for name in _RANKS])
     return {
+        "base": view.numbers(picked(field_of(lineages, "base_node_id"), rows)),
         **dict(zip(FLOAT_LINEAGE, numbers[:, rows], strict=True)),
         **dict(zip(_RANKS, ranks[:, rows], strict=True)),
-        "formula": _plain(field_of(lineages, "formula_version"), 0)[rows],
+        "formula": field_numbers(lineages, "formula_version", 0)[rows],
     }
-
-
-def _plain(values: pa.Array, null: float) -> Column:
-    if values.null_count == len(values):
-        return np.full(len(values), null)
-    return (values.fill_null(null) if values.null_count else values).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _adjustments(table: pa.Table, *, view: OwnerView) -> dict[str, Column]:
@@ -198,7 +202,7 @@ def _adjustments(table: pa.Table, *, view: OwnerView) -> dict[str, Column]:
         "step_kind": made.field("kind").to_numpy(),
         "step_coefficient": made.field("coefficient").to_numpy(),
         "step_source": view.rows(made.field("source_node_id").to_pylist()).astype("<i4"),
-        "step_neural": _plain(neural, np.nan),
+        "step_neural": neural.fill_null(np.nan).to_numpy(),
     }
 
 
