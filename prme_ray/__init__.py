@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prme_ray.model.errors import PrmeRayError
     from prme_ray.model.nodes import Edge, Event, Node
     from prme_ray.model.response import Bundle, Candidate
+    from prme_ray.model.retrievals import Replay, Reproduction, Retrieval
     from prme_ray.model.settings import Settings
     from prme_ray.settings_io import load_settings
     from prme_ray.writing import Stored
@@ -36,6 +37,9 @@ __all__ = [
     "Memory",
     "Node",
     "PrmeRayError",
+    "Replay",
+    "Reproduction",
+    "Retrieval",
     "Settings",
     "Stored",
     "errors",
@@ -55,6 +59,9 @@ _HOME = {
     "Memory": "prme_ray.memory",
     "Node": "prme_ray.model.nodes",
     "PrmeRayError": "prme_ray.model.errors",
+    "Replay": "prme_ray.model.retrievals",
+    "Reproduction": "prme_ray.model.retrievals",
+    "Retrieval": "prme_ray.model.retrievals",
     "Settings": "prme_ray.model.settings",
     "Stored": "prme_ray.writing",
     "load_settings": "prme_ray.settings_io",

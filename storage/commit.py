@@ -30,16 +30,8 @@ from prme_ray.model.errors import (
 from prme_ray.model.times import micros
 from storage.log import Log
 from storage.losses import Losses
-from storage.records import (
-    LATE_RECORDS,
-    Admission,
-    Appended,
-    Committed,
-    LateOperation,
-    Operation,
-    OperationRow,
-)
-from storage.waiting import Record, Write, as_write_failure, made_of, reason_of, twin_of
+from storage.records import LATE_RECORDS, Admission, Appended, Committed, LateOperation, Operation, OperationRow
+from storage.waiting import LateRecords, Record, Write, as_write_failure, made_of, reason_of, twin_of
 
 __all__ = ["GroupCommit"]
 
@@ -50,9 +42,8 @@ _RECORD_PATIENCE_S = 0.25
 """The same for a record; longer, because nobody waits for it and a commit costs more than it does."""
 
 _BREATH_S = 0.001
-"""Time before the bytes of a late record are made: its request still has an answer to give. Not longer, as the
-next one of the same caller will soon wait for its embedding, which leaves the interpreter free, and as many
-records made at one go would hold up whoever asks just then."""
+"""Time before the bytes of a late record are made: its request still has an answer to give. Not longer: the next
+request soon waits for its embedding, which leaves the interpreter free; many made at once would hold one up."""
 
 _AGAIN_S = 0.1
 """Pause between attempts to hear from a database that did not answer a commit."""
@@ -114,7 +105,7 @@ class GroupCommit:
         self._commits = 0
         self._failing = False  # whether the last commit failed
         self._losses = Losses()
-        self._late: deque[Record] = deque()  # records that wait and whose bytes have to be made
+        self._late = LateRecords()
         self._thread = threading.Thread(target=self._run, name="prme-ray-commit", daemon=True)
         self._thread.start()
 
@@ -185,7 +176,8 @@ class GroupCommit:
             record = Record(self._bounded(operation), now + _RECORD_PATIENCE_S, now + _BREATH_S)
             with self._work:
                 self._check_open()
-                self._check_place()
+                if len(self._records) >= self._queue_limit:
+                    raise StoreBusy(what=f"the record queue of {self._log.path}", waited_s=0.0)  # noqa: TRY301
                 self._enqueue(record)
         except Exception as error:
             self._losses.add(1, reason_of(error))
@@ -194,16 +186,13 @@ class GroupCommit:
 
     def _bounded(self, operation: Operation | LateOperation) -> Operation | LateOperation:
         """Return the operation; made where so many late ones wait that they would fill the memory."""
-        late = isinstance(operation, LateOperation) and len(self._late) >= LATE_RECORDS
-        return made_of(operation) if late else operation
+        return made_of(operation) if len(self._late) >= LATE_RECORDS else operation
 
     def _enqueue(self, record: Record) -> None:
         self._records.append(record)
         self._queued_records += 1
-        if isinstance(record.operation, LateOperation):
-            self._late.append(record)
-            if len(self._late) == 1:
-                self._work.notify()
+        if self._late.add(record):
+            self._work.notify()
         self._hurry(record.due)
 
     def flush(self) -> None:
@@ -248,10 +237,6 @@ class GroupCommit:
         if self._closing:
             raise StoreClosed(path=self._log.path)
 
-    def _check_place(self) -> None:
-        if len(self._records) >= self._queue_limit:
-            raise StoreBusy(what=f"the record queue of {self._log.path}", waited_s=0.0)
-
     def _hurry(self, due: float) -> None:
         """Let the committer know, holding the lock, that something queued is due at that time."""
         if due < self._due or len(self._writes) >= _COMPANY:
@@ -276,11 +261,14 @@ class GroupCommit:
                 writes = [self._writes.popleft() for _ in range(min(len(self._writes), self._max_rows))]
                 most = min(_BESIDE_WRITES, self._max_rows) if writes else self._max_rows
                 records = [self._records.popleft() for _ in range(min(len(self._records), most))]
+                self._late.leave(records)
                 self._due = 0.0 if self._writes or self._records else math.inf
                 self._progress.notify_all()
-            # A caller may have cancelled while its write waited; from here on it cannot.
-            wanted = [write for write in writes if write.future.set_running_or_notify_cancel()]
-            self._commit(wanted, [record for record in records if record.future.set_running_or_notify_cancel()])
+            # A caller may have cancelled while it waited; from here on it cannot.
+            self._commit(
+                [write for write in writes if write.future.set_running_or_notify_cancel()],
+                [record for record in records if record.future.set_running_or_notify_cancel()],
+            )
             with self._work:
                 self._settled_writes += len(writes)
                 self._settled_records += len(records)
@@ -300,16 +288,13 @@ class GroupCommit:
     def _wait(self) -> Record | bool:
         """Wait, holding the lock; return a record to be made, or whether there is something to commit."""
         while True:
-            while self._late and not isinstance(self._late[0].operation, LateOperation):
-                self._late.popleft()  # made for its commit
             now = time.monotonic()
             if self._writes or self._records:
-                left = self._due - now
-                if left <= 0 or self._closing or len(self._writes) >= _COMPANY:
+                if self._due <= now or self._closing or len(self._writes) >= _COMPANY:
                     return True
-                if self._late and self._late[0].early <= now:
-                    return self._late.popleft()
-                self._work.wait(min(left, self._late[0].early - now) if self._late else left)
+                if (record := self._late.take(now)) is not None:
+                    return record
+                self._work.wait(min(self._due, self._late.early) - now)
             elif self._closing:
                 return False
             else:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from prme_ray.model.errors import PrmeRayError, StoreClosed, TransientError, WriteFailed, WriterFenced
 from storage.records import Admission, Appended, LateOperation, Operation, OperationRow, Recorded
 
-__all__ = ["Record", "Write", "as_write_failure", "made_of", "reason_of", "twin_of"]
+__all__ = ["LateRecords", "Record", "Write", "as_write_failure", "made_of", "reason_of", "twin_of"]
 
 
 @dataclass(slots=True)
@@ -43,6 +46,37 @@ class Record:
             self.future.set_result(outcome)
         else:
             self.future.set_exception(outcome)
+
+
+class LateRecords:
+    """Records whose bytes have to be made, in the order they came; used under the committer's lock."""
+
+    def __init__(self) -> None:
+        self._records: deque[Record] = deque()
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def early(self) -> float:
+        """When the bytes of the first may be made; never where there is none."""
+        return self._records[0].early if self._records else math.inf
+
+    def add(self, record: Record) -> bool:
+        """Add a record if its bytes have to be made; return whether it is then the only one."""
+        if isinstance(record.operation, LateOperation):
+            self._records.append(record)
+        return len(self._records) == 1
+
+    def take(self, now: float) -> Record | None:
+        """Return the first one if its time has come, taken out."""
+        return self._records.popleft() if self.early <= now else None
+
+    def leave(self, records: Sequence[Record]) -> None:
+        """Take out the records of a commit, which makes their bytes itself."""
+        gone = {id(record) for record in records}
+        while self._records and id(self._records[0]) in gone:
+            self._records.popleft()
 
 
 def made_of(operation: Operation | LateOperation) -> Operation:

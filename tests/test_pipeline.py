@@ -33,7 +33,7 @@ def given(vector_failure=None, **args):
     [(None, ["VECTOR", "LEXICAL"]), ("backend_error", ["LEXICAL"]), ("embedding_mismatch", ["LEXICAL"])],
 )
 def test_a_failed_vector_search_fails_neither_results_nor_hints(failure, paths):
-    found = answer(given(failure, scope="personal"))
+    found, _ = answer(given(failure, scope="personal"))
     assert found.metadata.backend_failures == ({} if failure is None else {"VECTOR": failure})
     assert [(item.node_id, item.paths) for item in found.results] == [(HERE, paths)]
     assert [(item.node_id, item.paths) for item in found.cross_scope_hints] == [(THERE, paths)]
@@ -43,7 +43,7 @@ def test_states_are_reported_before_types():
     case = given(exclude_node_types=["event"])
     case["nodes"][0]["node_type"] = "event"
     case["nodes"][1]["epistemic_type"] = "hypothetical"
-    assert [(item.node_id, item.reason) for item in answer(case).excluded] == [
+    assert [(item.node_id, item.reason) for item in answer(case)[0].excluded] == [
         (THERE, "epistemic_filtered:hypothetical"),
         (HERE, "node_type_filtered:event"),
     ]

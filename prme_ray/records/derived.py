@@ -1,7 +1,7 @@
-"""Leaves out the columns that follow from others, and makes them again (rank fusion only).
+"""Leaves out the columns that follow from others, and makes them again.
 
 A column is left out only where working it out again gives the very same bits, which is tried on the
-spot; else it is written like any other.
+spot; else it is written like any other. The two formulas are frozen: receipts are replayed with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from prme_ray.model.settings.scoring import ScoringSettings
 from prme_ray.model.tables import column, field_numbers, floats, parts
 from prme_ray.records.columns import Column
-from stages.formulas import fused_score, pool_relative
+from stages.formulas import SIGNALS, fused_score, pool_relative, weighted_score
 from stages.score import Scored
 
 __all__ = ["restored", "shortened"]
@@ -32,7 +32,7 @@ def shortened(columns: dict[str, Column], scoring: ScoringSettings, scored: Scor
         scored: The whole pool with its scores.
     """
     rules: dict[str, Any] = {}
-    if scoring.fusion != "rrf" or scoring.rrf_k is None or not len(columns["base_score"]):
+    if not len(columns["base_score"]):
         return rules
     tries: list[tuple[str, dict[str, Any], dict[str, Column]]] = []
     if scoring.rrf_recency_boost is not None and not np.isnan(columns["recency_factor"]).any():
@@ -42,7 +42,11 @@ def shortened(columns: dict[str, Column], scoring: ScoringSettings, scored: Scor
         count = _on_channel(scored.table)
         places = np.rint(columns["tie_break"] * count).astype("<u4")
         tries.append(("tie_break", {"count": count}, {"tie_place": places}))
-    tries.append(("base_score", {"constant": scoring.rrf_k}, {}))
+    if scoring.rrf_k is not None:
+        tries.append(("base_score", {"constant": scoring.rrf_k}, {}))
+    else:
+        rule = {"weights": scored.applied, "temporal": scoring.temporal_boost, "floor": scoring.relevance_floor}
+        tries.append(("base_score", rule, {}))
     for name, rule, instead in tries:
         made = _MADE[name](columns | instead, rule)
         if made.tobytes() == columns[name].tobytes():
@@ -84,6 +88,21 @@ def _tie_break(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column
 
 
 def _base_score(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:
+    return _fused(columns, rule) if "constant" in rule else _weighted(columns, rule)
+
+
+def _weighted(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:
+    return weighted_score(
+        rule["weights"],
+        {name: columns[f"trace_{name}"] for name in SIGNALS},
+        epistemic=columns["trace_epistemic"],
+        temporal=rule["temporal"] * columns["trace_temporal"],
+        node_type=columns["trace_node_type"],
+        relevance_floor=rule["floor"],
+    )
+
+
+def _fused(columns: Mapping[str, Column], rule: Mapping[str, Any]) -> Column:
     recency, ties = columns["recency_factor"], columns["tie_break"]
     factors = [columns[name] for name in _FACTORS] + ([] if np.isnan(recency).any() else [recency])
     return fused_score(

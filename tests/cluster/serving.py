@@ -29,9 +29,19 @@ def free_port() -> int:
 class Serving:
     """A service under way."""
 
-    def __init__(self, process: subprocess.Popen[bytes], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], address: str, path: Path) -> None:
         self.process = process
         self.address = address
+        self.path = path
+
+    def stop(self) -> None:
+        """End the service as its users do, with SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
 
     def find(self, word: str) -> psutil.Process:
         """Return the service's process with that word in its command line."""
@@ -60,14 +70,9 @@ def serving(path: Path, *options: str) -> Iterator[Serving]:
         address = f"http://127.0.0.1:{port}"
         try:
             _wait(process, address, log)
-            yield Serving(process, address)
+            yield Serving(process, address, path)
         finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+            Serving(process, address, path).stop()
 
 
 def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:

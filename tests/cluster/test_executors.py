@@ -80,7 +80,7 @@ def test_any_pure_step_runs_elsewhere(ray_here: None, store: Path, expected: dic
     steps = list(tail_steps()) if how == "task" else ["scored", "packed"]
     # Here questions are embedded by the pool, elsewhere beside the vectors.
     placed = {"stages": dict.fromkeys(steps, how), "question_embedding": "pool"}
-    with _open(store, "ray", groups=4, **placed) as memory:
+    with _open(store, "ray", groups=1, **placed) as memory:
         assert answers(memory, FEW, seed=5) == expected[5]
         timings = memory.retrieve("Oscar", owner="owner-1", reference_time=NOW).metadata.timings_ms
         assert {f"{step}.away" for step in steps} <= timings.keys()
@@ -89,7 +89,7 @@ def test_any_pure_step_runs_elsewhere(ray_here: None, store: Path, expected: dic
 def test_a_connected_program_sees_what_the_store_sees(
     ray_here: None, store: Path, expected: dict[int, list[bytes]]
 ) -> None:
-    with _open(store, "ray", groups=4) as memory:
+    with _open(store, "ray", groups=1) as memory:
         name = memory._store.handles.deployment.name
         with Memory.connect(store=name) as connected:
             assert answers(connected, FEW, seed=5) == expected[5]  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ OWNER = OWNERS[1]
 
 def test_a_connected_process_has_the_verbs_about_the_past(ray_here: None, tmp_path: Path) -> None:
     store = make(tmp_path / "store")
-    with Memory.open(store, executor="ray", settings={"cluster": {"groups": 2}}) as memory:
+    with Memory.open(store, executor="ray", settings={"cluster": {"groups": 1}}) as memory:
         far = Memory.connect(store=memory._store.handles.deployment.name)
         first = far.retrieve("What was planted?", owner=OWNER, request_id=ASKED).results.ids[0]
         whose = {"owner": OWNER}

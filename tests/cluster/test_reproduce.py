@@ -13,7 +13,7 @@ from prme_ray import Memory
 from tests.cluster.corpus import OWNERS, fill, questions
 
 RETRIEVALS = 300
-FEW = 40
+FEW = 16
 Asked = list[tuple[str, str]]
 
 
@@ -63,10 +63,9 @@ def test_all_are_reproduced_in_process_after_a_restart(changing: tuple[Path, Ask
             assert memory.verify_chain(owner=owner).whole
 
 
-@pytest.mark.parametrize(("executor", "groups"), [("ray", 1), ("ray", 4), ("compiled", 1), ("compiled", 4)])
-def test_some_are_reproduced_on_ray(ray_here: None, changing: tuple[Path, Asked], executor: str, groups: int) -> None:
+def test_some_are_reproduced_on_ray(ray_here: None, changing: tuple[Path, Asked]) -> None:
     path, asked = changing
-    _on_ray(path, random.Random(groups).sample(asked, FEW), executor, groups)
+    _on_ray(path, random.Random(4).sample(asked, FEW), "ray", 1)
 
 
 @pytest.mark.slow

@@ -100,26 +100,28 @@ def test_ids_of_others_are_like_missing_ones(service: Serving, keys: tuple[Path,
             assert str(there.value) == str(missing.value)
 
 
-def test_answers_over_http_are_the_bytes_of_inline(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    asked = list(questions(20, seed=3))
-    with serving(path) as running, Client(running.address) as client:
-        client.store_many([f"Caroline: I have a cat called Oscar{number}." for number in range(30)], owner="owner-1")
+def test_answers_over_http_are_the_bytes_of_inline(service: Serving, keys: tuple[Path, Keys]) -> None:
+    """The last test of this service: it ends it."""
+    whose = {"owner": "owner-1", "tenant": TENANTS[0]}
+    asked = [(query, options | {"tenant": TENANTS[0]}) for query, options in questions(20, seed=3)]
+    with Client(service.address, api_key=keys[1][TENANTS[0], None]) as client:
+        client.store_many([f"Caroline: I have a cat called Oscar{number}." for number in range(30)], **whose)
         over_http = _answers(client, asked)
         # RFC §13: one request a hundred times, one answer.
         query, options = asked[0]
-        same = options | {"owner": "owner-1", "request_id": REPEATED}
-        assert len({bytes_ for _ in range(100) for bytes_ in _answers(client, [(query, same)])}) == 1
-        assert client.reproduce(REPEATED, owner="owner-1").reproduced
-        assert client.verify_chain(owner="owner-1").whole
-        processes = psutil.Process(running.process.pid).children(recursive=True)
+        same = options | whose | {"request_id": REPEATED}
+        assert len({answer for _ in range(100) for answer in _answers(client, [(query, same)])}) == 1
+        assert client.reproduce(REPEATED, **whose).reproduced
+        assert client.verify_chain(**whose).whole
+        processes = psutil.Process(service.process.pid).children(recursive=True)
+    service.stop()
     # SIGTERM ends all of it, and what was stored is there.
     assert not [process for process in psutil.wait_procs(processes, timeout=30)[1] if process.is_running()]
-    with Memory.open(path) as memory:
+    with Memory.open(service.path) as memory:
         assert [
             orjson.dumps(memory.retrieve(query, **options).to_dict(timings=False)) for query, options in asked
         ] == over_http
-        assert memory.reproduce(REPEATED, owner="owner-1").reproduced
+        assert memory.reproduce(REPEATED, **whose).reproduced
 
 
 def _answers(memory: Any, asked: list[tuple[str, dict[str, Any]]]) -> list[bytes]:

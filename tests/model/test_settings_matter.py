@@ -14,6 +14,7 @@ from tests.architecture import sources
 # They say where and how fast an answer is made, never which: see docs/settings.md.
 NOT_IN_FINGERPRINT = {
     "log_retrievals",
+    "strict_receipts",
     "encoder.model_path",
     "encoder.cache_entries",
     "encoder.workers",
