@@ -28,6 +28,8 @@ from prme_ray.model.errors import InvalidSettings
 __all__ = ["main"]
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+_RUN = uuid.uuid4()
+"""Requests of this run: asked in-process and on Ray under the same ids, and in the next run under others."""
 _QUESTIONS = 10
 _SHOWN = 5
 _BUDGET = 600
@@ -71,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Memory.open(path, settings=settings) as memory:
         loaded = _load(memory, history, folder)
         answers = [] if options.serve else _show_all(memory, history, options.budget)
+        same = _reproduced(memory, history, answers)
         health = memory.health()
     if options.serve:
         given = {"path": str(path), "settings": settings.model_dump(mode="json", exclude_defaults=True)}
@@ -81,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agree = not on_ray or _agrees_on_ray(path, settings, history, options.budget, answers)
     counts = {name: sum(shard.log[name] for shard in health.shards) for name in ("event", "node", "edge", "vectors")}
     print(f"\nstore {folder}: healthy={health.healthy}, log {counts}")
-    return 0 if health.healthy and agree else 1
+    return 0 if health.healthy and agree and same else 1
 
 
 def _show_all(memory: Memory, history: History, budget: int) -> list[Answer]:
@@ -92,15 +95,28 @@ def _show_all(memory: Memory, history: History, budget: int) -> list[Answer]:
     return answers
 
 
+def _reproduced(memory: Memory, history: History, answers: list[Answer]) -> bool:
+    """Run what was just asked again from its records, and print whether it came out the same."""
+    if not answers:
+        return True
+    found = [memory.reproduce(answer.metadata.request_id, owner=history.owner) for answer in answers]
+    same = sum(one.reproduced for one in found)
+    print(
+        f"\n{'=' * 100}\n{same} of {len(found)} retrievals came out the same when run again from their records: "
+        "ids, order, scores, lineage, context"
+    )
+    return same == len(found)
+
+
 def _ask(memory: Memory, history: History, budget: int) -> list[Answer]:
-    """Return the answers to the first questions; request ids follow from the question."""
+    """Return the answers to the first questions; request ids follow from the run and the question."""
     return [
         memory.retrieve(
             question["question"],
             owner=history.owner,
             reference_time=question["reference_time"],
             token_budget=budget,
-            request_id=str(uuid.uuid5(uuid.NAMESPACE_URL, question["question"])),
+            request_id=str(uuid.uuid5(_RUN, question["question"])),
         )
         for question in history.questions[:_QUESTIONS]
     ]
@@ -204,9 +220,7 @@ def _show(number: int, question: dict[str, Any], answer: Answer) -> None:
         )
     print(f"\n{bundle.context}\n")
     timings = metadata.timings_ms
-    parts = ", ".join(
-        f"{name} {timings[name]:.1f}" for name in ("embedding", "vector", "lexical", "graph", "scored", "packed")
-    )
+    parts = ", ".join(f"{name} {timings[name]:.1f}" for name in _TIMED)
     print(
         f"   {bundle.tokens_used} of {bundle.token_budget} tokens, {bundle.included_count} memories packed, "
         f"{len(bundle.excluded)} did not fit; {timings['total']:.1f} ms ({parts})"
