@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -43,7 +44,7 @@ _WRITES = 64
 """Writes of one coordinator under way at once."""
 _RECORDS = 64
 """Most retrieval records sent in one call."""
-_RECORD_PATIENCE_S = 0.1
+_RECORD_PATIENCE_S = 0.25
 _NOW = threading.Event()
 """Stands for the end of the patience: what there is is sent."""
 
@@ -223,13 +224,16 @@ class RemoteStore(OwnerVerbs):
 
     def _send_records(self) -> None:
         batch: list[Operation | LateOperation] = []
+        due = 0.0
         while True:
             try:
                 # A moment's patience: one call for all the retrievals of that moment.
-                item = self._records.get(timeout=_RECORD_PATIENCE_S if batch else None)
+                item = self._records.get(timeout=max(0.0, due - time.monotonic()) if batch else None)
             except queue.Empty:
                 item = _NOW
             if isinstance(item, Operation | LateOperation):
+                if not batch:
+                    due = time.monotonic() + _RECORD_PATIENCE_S
                 batch.append(item)
                 if len(batch) < _RECORDS:
                     continue
