@@ -15,7 +15,7 @@ from prme_ray.executors.inline import InlineExecutor
 from prme_ray.helpers import NO_HELPERS, Helpers
 from prme_ray.in_force import InForce, in_force
 from prme_ray.model.enums import Path, RetrievalMode
-from prme_ray.model.errors import EncoderMismatch, ReadOnlyStore, SnapshotGone
+from prme_ray.model.errors import EncoderMismatch, InvalidRequest, ReadOnlyStore, SnapshotGone
 from prme_ray.model.request import Request, make_request
 from prme_ray.model.settings import Settings
 from prme_ray.model.text import uuid_of
@@ -248,7 +248,10 @@ class Retriever:
         if as_of is None:
             return self._store.view(key)
         newest = self._store.newest(key)
-        if newest == 0 and as_of == 0:
+        if as_of > newest:
+            allowed = f"0 to {newest}, the owner's newest number, or a time"
+            raise InvalidRequest(argument="as_of", given=as_of, allowed=allowed)
+        if newest == 0:
             return None  # an owner never written has no past either
         return self._store.view_at(key, as_of, past=True)
 

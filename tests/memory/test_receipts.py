@@ -252,7 +252,9 @@ def test_a_question_about_the_past_is_answered_from_the_past(opened):
             assert memory.reproduce(again.metadata.request_id, owner=OWNER).reproduced
     assert not memory.retrieve("cat", owner=OWNER, as_of=START - timedelta(days=1)).results
     newest = answers[-1].metadata.snapshot
-    for wrong in (newest + 1, -1, True, "yesterday", 1.5):
+    with pytest.raises(InvalidRequest, match=f"as_of={newest + 1} is not allowed: give 0 to {newest}"):
+        memory.retrieve("cat", owner=OWNER, as_of=newest + 1)
+    for wrong in (-1, True, "yesterday", 1.5):
         with pytest.raises(InvalidRequest):
             memory.retrieve("cat", owner=OWNER, as_of=wrong)
 
