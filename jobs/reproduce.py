@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from prme_ray import Memory, load_settings
 from prme_ray.defaults import DEFAULT_TENANT
-from prme_ray.model.errors import PrmeRayError
+from prme_ray.model.errors import AmbiguousRecord, NotFound, PrmeRayError
 from prme_ray.model.retrievals import Reproduction
 from prme_ray.opening import EXECUTORS
 
@@ -55,7 +55,12 @@ def _run(options: argparse.Namespace) -> dict[str, int]:
         lines: list[str] = []
         counts = {"same": 0, "otherwise": 0}
         for request_id in tqdm(wanted, unit=" retrievals", file=sys.stderr, disable=None, leave=False):
-            found = memory.reproduce(request_id, owner=options.owner, tenant=options.tenant)
+            try:
+                found = memory.reproduce(request_id, owner=options.owner, tenant=options.tenant)
+            except (AmbiguousRecord, NotFound) as error:
+                counts["otherwise"] += 1
+                tqdm.write(f"{request_id}: {error}", file=sys.stdout)
+                continue
             counts["same" if found.reproduced else "otherwise"] += 1
             lines.append(found.model_dump_json(exclude={"context"}))
             if not found.reproduced:

@@ -27,8 +27,8 @@ def features_of(provider: EmbeddingProvider, *, reranker: str | None) -> dict[st
         reranker: Identity of the cross-encoder, where one is on.
     """
     return _code() | {
+        # Not the class of the provider: on Ray it is a pool of them, and the receipt has to be the same.
         "embedding": {
-            "provider": f"{type(provider).__module__}.{type(provider).__qualname__}",
             "model": provider.model_name,
             "version": provider.model_version,
             "dimension": provider.dimension,

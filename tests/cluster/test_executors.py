@@ -10,7 +10,7 @@ import pytest
 
 from prme_ray import Memory
 from prme_ray.pipeline import tail_steps
-from tests.cluster.corpus import NOW, OWNERS, answers, make
+from tests.cluster.corpus import NOW, OWNERS, answers, make, questions
 
 QUESTIONS = 70
 FEW = 6
@@ -41,6 +41,7 @@ def test_every_executor_gives_the_bytes_of_inline(
     with _open(store, "ray", groups=groups, **away) as memory:
         assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
         assert memory.health().healthy
+        _same_receipts(memory, groups)
         asked = memory.retrieve("Was this asked before?", owner="owner-1").metadata.timings_ms
         assert {"lexical.away", "vector.away", "embedding.away"} <= asked.keys()
         assert ("graph.away" in asked) == bool(away)
@@ -51,6 +52,14 @@ def test_every_executor_gives_the_bytes_of_inline(
         assert answers(memory, QUESTIONS, seed=groups) == expected[groups]
         # Two groups at a time have a graph; unknown owners have nothing to ask one.
         assert graphs.executions - before >= QUESTIONS // (2 if groups <= 2 else 4)
+        _same_receipts(memory, groups)
+
+
+def _same_receipts(memory: Memory, seed: int) -> None:
+    """Read receipts of requests that were asked inline too: two different records of one request are refused."""
+    for _, options in questions(QUESTIONS, seed=seed):
+        if options["owner"] != "nobody":
+            assert memory.get_retrieval(options["request_id"], owner=options["owner"]).receipt is not None
 
 
 def _warm(memory: Memory, graphs: Any) -> None:
