@@ -84,7 +84,7 @@ def test_graphs_are_taken_down_when_idle(ray_here: None, store: Path) -> None:
         assert memory.retrieve("Oscar", owner="owner-1", reference_time=NOW).results
 
 
-@pytest.mark.parametrize("how", ["task", "actor"])
+@pytest.mark.parametrize("how", ["actor", pytest.param("task", marks=pytest.mark.slow)])
 def test_any_pure_step_runs_elsewhere(ray_here: None, store: Path, expected: dict[int, list[bytes]], how: str) -> None:
     steps = list(tail_steps()) if how == "task" else ["scored", "packed"]
     # Here questions are embedded by the pool, elsewhere beside the vectors.

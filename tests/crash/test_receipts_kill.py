@@ -10,7 +10,7 @@ from prme_ray.memory import Memory
 from tests.crash.hash_encoder import HashEncoder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ROUNDS = 3
+ROUNDS = 2
 
 
 def test_what_was_answered_is_on_record_and_comes_out_the_same(tmp_path):
