@@ -253,6 +253,8 @@ class Retriever:
             raise InvalidRequest(argument="as_of", given=as_of, allowed=allowed)
         if newest == 0:
             return None  # an owner never written has no past either
+        if as_of == 0:
+            return self._empty  # on Ray too: no actor is asked, and a coordinator's own view has no vectors
         return self._store.view_at(key, as_of, past=True)
 
     def _mismatch(self) -> dict[str, str]:

@@ -9,24 +9,11 @@ import pyarrow as pa
 
 from prme_ray.http.pieces import Pieces, counts, ids, numbers, strings
 from prme_ray.model.enums import Adjustment, member
+from prme_ray.model.schemas import TRACE
 from prme_ray.model.tables import column
 
 __all__ = ["lineage_pieces"]
 
-# Column of LINEAGE -> name in the response, in the order of ``Trace`` and of ``RankFusion``.
-_TRACE = {
-    "trace_semantic": "semantic_similarity",
-    "trace_lexical": "lexical_relevance",
-    "trace_graph": "graph_proximity",
-    "trace_recency": "recency_factor",
-    "trace_salience": "salience",
-    "trace_confidence": "confidence",
-    "trace_epistemic": "epistemic_weight",
-    "trace_path": "path_score",
-    "trace_temporal": "temporal_affinity",
-    "trace_node_type": "node_type_boost",
-    "base_score": "composite_score",
-}
 _RANKS = ("semantic_rank", "lexical_rank")
 _FACTORS = {
     "epistemic_factor": "epistemic_factor",
@@ -57,7 +44,7 @@ def lineage_pieces(table: pa.Table) -> list[Pieces]:
         numbers(b'{"formula_version":', versions),
         ids(b',"base_node_id":', names),
         b',"trace":{',
-        *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(_TRACE.items())),
+        *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(TRACE.items())),
         b'},"rank_fusion":',
     ]
     # One request has one formula.

@@ -16,12 +16,14 @@ from prme_ray.model.settings.packing import MinFidelity
 from prme_ray.model.text import check_text, name_of
 from prme_ray.model.times import Instant, instant
 
-__all__ = ["MULTIPLIERS", "Request", "flag", "make_request", "one_of", "scopes_of"]
+__all__ = ["BOUNDS", "MULTIPLIERS", "Request", "flag", "make_request", "one_of", "scopes_of"]
 
 E = TypeVar("E", bound=StrEnum)
 
 MULTIPLIERS = ("semantic", "lexical", "graph", "recency", "salience", "confidence")
 """Signals a request may weigh; each factor in [0.25, 4], 1.0 when left out."""
+BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
+"""Times by which a request narrows what it may see."""
 _MULTIPLIER_RANGE = (0.25, 4.0)
 _NO_COUNT = 2**63
 """A receipt holds numbers of 64 bits."""

@@ -27,7 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["ADJUSTMENT", "CANDIDATE", "CHANNEL", "EXCLUSION", "LINEAGE", "NODE", "SCORED", "SIGNALS"]
+__all__ = ["ADJUSTMENT", "CANDIDATE", "CHANNEL", "EXCLUSION", "LINEAGE", "NODE", "SCORED", "SIGNALS", "TRACE"]
 
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -132,6 +132,21 @@ LINEAGE = pa.schema(
     ]
 )
 """How a base score came about: one row a scored memory; an inherited score refers to its trigger's."""
+
+TRACE = {
+    "trace_semantic": "semantic_similarity",
+    "trace_lexical": "lexical_relevance",
+    "trace_graph": "graph_proximity",
+    "trace_recency": "recency_factor",
+    "trace_salience": "salience",
+    "trace_confidence": "confidence",
+    "trace_epistemic": "epistemic_weight",
+    "trace_path": "path_score",
+    "trace_temporal": "temporal_affinity",
+    "trace_node_type": "node_type_boost",
+    "base_score": "composite_score",
+}
+"""Columns of ``LINEAGE`` -> names in responses and receipts, in their order there."""
 
 SCORED = pa.schema(
     [

@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from prme_ray.model.enums import NodeType, RetrievalMode, Scope, SourceType
-from prme_ray.model.request import Request
+from prme_ray.model.request import BOUNDS, Request
 from prme_ray.model.settings import Settings
 from prme_ray.model.settings.scoring import ScoringSettings
 
 __all__ = ["request_of", "settings_of", "wordings_of"]
 
-_BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
 _AS_THEY_ARE: tuple[str, ...] = (
     "min_score",
     "limit",
@@ -50,7 +49,7 @@ def request_of(head: dict[str, Any], settings: Settings) -> Request:
         settings: The settings it was made with.
     """
     limits = {"token_budget": head["token_budget"], "min_fidelity": head["min_fidelity"]}
-    times = {name: None if head[name] is None else datetime.fromisoformat(head[name]) for name in _BOUNDS}
+    times = {name: None if head[name] is None else datetime.fromisoformat(head[name]) for name in BOUNDS}
     others: dict[str, Any] = times | {name: head[name] for name in _AS_THEY_ARE}
     return Request(
         request_id=head["request_id"],

@@ -26,7 +26,7 @@ from prme_ray.answer import aggregation_coverage, excluded_of, historical_covera
 from prme_ray.model.analysis import QueryAnalysis
 from prme_ray.model.enums import Adjustment as Kind
 from prme_ray.model.errors import PrmeRayError
-from prme_ray.model.request import Request
+from prme_ray.model.request import BOUNDS, Request
 from prme_ray.model.schemas import LINEAGE
 from prme_ray.model.tables import (
     bools,
@@ -50,18 +50,17 @@ from stages.render_record import LEVELS
 from stages.score import Scored
 from storage.view import OwnerView
 
-__all__ = ["FLOAT_LINEAGE", "MARK", "OP_TYPE", "Setup", "compressed", "encode_failure", "encode_record"]
+__all__ = ["MARK", "OP_TYPE", "Setup", "compressed", "encode_failure", "encode_record"]
 
 OP_TYPE = "RETRIEVAL_REQUEST"
 MARK = b"PRR\x02"
 """First bytes of a record: what it is, and the version of its form."""
-SNAPSHOT_VERSION = 1
+_SNAPSHOT_VERSION = 1
 
-FLOAT_LINEAGE = tuple(field.name for field in LINEAGE if field.type == pa.float64())
+_FLOATS = tuple(field.name for field in LINEAGE if field.type == pa.float64())
 _RANKS = ("semantic_rank", "lexical_rank")
 _BESIDE = {"score": "base_score", "relevance": "trace_semantic", "base": "memory"}
 _CODEC = pa.Codec("zstd", compression_level=1)
-_BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
 _LEVELS = {name: place for place, name in enumerate(LEVELS, start=1)}
 _CONTEXT = (Kind.SESSION_DECAY, Kind.EPISODE_DECAY, Kind.EVIDENCE_PROJECTION, Kind.EVIDENCE_AUGMENTATION)
 _IS_CONTEXT = np.array([kind in _CONTEXT for kind in Kind])
@@ -119,7 +118,6 @@ def encode_record(
     columns["hint_score"] = floats(selection.hints, "composite_score")
     embedding = values["embedding"]
     columns["embedding"] = np.empty(0, "<f4") if embedding is None else np.asarray(embedding, "<f4")
-    facts, rows = known.of(selection.table)
     head = (
         _asked(request, setup)
         | _found(request, values, reasons)
@@ -183,11 +181,11 @@ def _candidates(table: pa.Table, packed: Packed, *, view: OwnerView) -> dict[str
 def _lineage(table: pa.Table, *, view: OwnerView) -> dict[str, Column]:
     """Return the columns of the lineages, picked all at once; nulls as NaN, and as rank 0."""
     rows, lineages = parts(column(table, "lineage"))
-    numbers = np.stack([field_numbers(lineages, name, np.nan) for name in FLOAT_LINEAGE])
+    numbers = np.stack([field_numbers(lineages, name, np.nan) for name in _FLOATS])
     ranks = np.stack([field_numbers(lineages, name, 0).astype("<i4", copy=False) for name in _RANKS])
     return {
         "base": view.numbers(picked(field_of(lineages, "base_node_id"), rows)),
-        **dict(zip(FLOAT_LINEAGE, numbers[:, rows], strict=True)),
+        **dict(zip(_FLOATS, numbers[:, rows], strict=True)),
         **dict(zip(_RANKS, ranks[:, rows], strict=True)),
         "formula": field_numbers(lineages, "formula_version", 0)[rows],
     }
@@ -224,7 +222,7 @@ def _asked(request: Request, setup: Setup) -> dict[str, Any]:
         "user_id": request.owner,
         "query": request.query,
         "reference_time": iso(request.reference_time),
-        **{name: _time(getattr(request, name)) for name in _BOUNDS},
+        **{name: _time(getattr(request, name)) for name in BOUNDS},
         "as_of": request.as_of,
         "scopes": None if request.scopes is None else sorted(request.scopes),
         "retrieval_mode": request.mode,
@@ -308,7 +306,7 @@ def _is_sorted(table: pa.Table, policy: str) -> bool:
 def _snapshot(setup: Setup, view: OwnerView, context: str) -> dict[str, Any]:
     """Return the snapshot record (decision 21); the log adds the chain."""
     return {
-        "version": SNAPSHOT_VERSION,
+        "version": _SNAPSHOT_VERSION,
         "sequence": setup.snapshot,
         "generation": setup.generation,
         "encoder": setup.encoder,

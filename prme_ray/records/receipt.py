@@ -18,6 +18,7 @@ from prme_ray.model.receipts import canonical_json, checksum_of, recorded_packin
 from prme_ray.model.receipts.canonical import checked
 from prme_ray.model.receipts.schema import Adjustment, Candidate, Execution, Provenance, RankFusion, Receipt, Trace
 from prme_ray.model.request import Request
+from prme_ray.model.schemas import TRACE
 from prme_ray.model.settings import Settings
 from prme_ray.model.tables import codes, texts
 from prme_ray.records.asked import request_of
@@ -28,19 +29,6 @@ __all__ = ["Memories", "receipt_of"]
 
 _RANK_FUSION = 2
 _BOUNDS = ("knowledge_at", "event_time_from", "event_time_to")
-_TRACE = {
-    "semantic_similarity": "trace_semantic",
-    "lexical_relevance": "trace_lexical",
-    "graph_proximity": "trace_graph",
-    "recency_factor": "trace_recency",
-    "salience": "trace_salience",
-    "confidence": "trace_confidence",
-    "epistemic_weight": "trace_epistemic",
-    "path_score": "trace_path",
-    "temporal_affinity": "trace_temporal",
-    "node_type_boost": "trace_node_type",
-    "composite_score": "base_score",
-}
 _FACTORS = ("epistemic_factor", "node_type_factor", "temporal_factor")
 _DEFAULT_PRIOR_WEIGHT = 0.3
 
@@ -108,8 +96,8 @@ def receipt_of(record: RetrievalRecord, memories: Memories, settings: Settings) 
 
 
 def _traces(record: RetrievalRecord) -> list[Trace]:
-    columns = [record.columns[name].tolist() for name in _TRACE.values()]
-    return [cast(Trace, dict(zip(_TRACE, values, strict=True))) for values in zip(*columns, strict=True)]
+    columns = [record.columns[name].tolist() for name in TRACE]
+    return [cast(Trace, dict(zip(TRACE.values(), values, strict=True))) for values in zip(*columns, strict=True)]
 
 
 def _candidates(record: RetrievalRecord, memories: Memories, traces: list[Trace], *, fused: bool) -> list[Candidate]:

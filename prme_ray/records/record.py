@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from prme_ray.model.enums import Scope
 from prme_ray.model.errors import StoreCorrupt
+from prme_ray.model.request import BOUNDS
 from prme_ray.records.columns import Column, unpack_columns
 from prme_ray.records.derived import restored
 from prme_ray.records.encode import MARK
@@ -20,7 +21,6 @@ __all__ = ["RetrievalRecord", "decode_record"]
 
 _BY_SELECTION = frozenset({"below_threshold", "source_limit", "evidence_limit", "result_limit"})
 _LENGTH = 4
-_BOUNDS = ("time_from", "time_to", "knowledge_at", "event_time_from", "event_time_to")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RetrievalRecord:
             "user_id": head["user_id"],
             "query": head["query"],
             "reference_time": head["reference_time"],
-            **{name: head[name] for name in _BOUNDS},
+            **{name: head[name] for name in BOUNDS},
             "as_of": head["as_of"],
             "namespace_scope": sorted(Scope) if head["scopes"] is None else head["scopes"],
             "scope_filter": head["scopes"],

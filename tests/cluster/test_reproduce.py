@@ -86,4 +86,7 @@ def _on_ray(path: Path, asked: Asked, executor: str, groups: int) -> None:
             query, owner=owner, as_of=before.metadata.snapshot, reference_time=before.metadata.reference_time
         )
         assert again.bundle.context == before.bundle.context
+        start = memory.retrieve(query, owner=owner, as_of=0)
+        assert (start.metadata.outcome, start.metadata.backend_failures) == ("empty_owner", {})
+        assert memory.reproduce(start.metadata.request_id, owner=owner).reproduced
         assert memory.reproduce(before.metadata.request_id, owner=owner).reproduced
