@@ -25,7 +25,7 @@ from prme_ray.model.enums import (
 )
 from prme_ray.model.nodes import SPEAKER_KEY
 from prme_ray.model.response import AdjustmentStep, Candidate, Exclusion, Lineage, RankFusion, SessionLink, Trace
-from prme_ray.model.tables import records, texts
+from prme_ray.model.tables import column, ids_at, parts, records
 from stages.pack import Packed
 
 __all__ = ["RESERVED", "Candidates", "Exclusions"]
@@ -75,7 +75,8 @@ class Candidates(Sequence[Candidate]):
     @property
     def ids(self) -> list[str]:
         """Ids in rank order, without building the records."""
-        return texts(self.table, "node_id")
+        rows, memories = parts(column(self.table, "node"))
+        return ids_at(memories, rows)
 
     def find(self, node_id: str) -> Candidate | None:
         """Return the candidate with this id, or ``None``."""

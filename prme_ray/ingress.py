@@ -20,6 +20,8 @@ __all__ = ["FASTEST", "ingress_environment", "main"]
 
 FASTEST = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",
+    # One thread forwards far more than replicas answer; requests that wander between Serve's four wake more cores.
+    "RAY_SERVE_HAPROXY_NBTHREAD": "1",
     # The application's handlers are async and hand their work to threads, so they may share the replica's loop.
     "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
     "RAY_SERVE_REQUEST_PATH_LOG_BUFFER_SIZE": "1000",

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from ray import serve
 from ray.serve import Application
 
-from prme_ray.answer import Answer
 from prme_ray.defaults import settings_of
 from prme_ray.http.access import Access, check_bind
 from prme_ray.http.app import create_app
@@ -58,7 +57,7 @@ class ServeArgs(BaseModel):
 
 
 class _Observed:
-    """A memory whose answers are counted, and whose state is read when metrics are."""
+    """A memory whose state is read when metrics are."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -66,11 +65,6 @@ class _Observed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
-
-    def retrieve(self, query: str, **arguments: Any) -> Answer:
-        answer = self._memory.retrieve(query, **arguments)
-        observe_answer(answer)
-        return answer
 
     def close(self) -> None:
         try:
@@ -112,7 +106,14 @@ def service_app(args: ServeArgs, *, host: str) -> FastAPI:
     def open_memory() -> Any:
         return _Observed(Memory.open(args.path, settings=settings, executor=args.executor, keep=True))
 
-    app = create_app(open_memory, access=access, limits=args.limits, metrics=metrics_text, observe=observe_request)
+    app = create_app(
+        open_memory,
+        access=access,
+        limits=args.limits,
+        metrics=metrics_text,
+        observe=observe_request,
+        observe_answer=observe_answer,
+    )
     watch_gate(_Places(app))
     return app
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from prme_ray.model.ordering import ordered_by_place
 from prme_ray.model.tables import field_of, floats, parts, same_target
 
-__all__ = ["Rows", "by_score", "constant", "first_seen", "places", "positions", "relevance"]
+__all__ = ["Rows", "by_score", "constant", "first_seen", "places", "positions", "relevance", "same_number"]
 
 Rows = npt.NDArray[np.int64]
 """Row numbers."""
@@ -24,6 +24,12 @@ Rows = npt.NDArray[np.int64]
 def constant(value: float | None, kind: Any, rows: int) -> pa.Array:
     """Return ``rows`` times one value, or null; arrays never change, so equal ones are shared."""
     return pa.nulls(rows, kind) if value is None else pa.array(np.full(rows, value, kind.to_pandas_dtype()))
+
+
+@lru_cache(maxsize=512)
+def same_number(value: float, kind: Any, rows: int) -> npt.NDArray[Any]:
+    """Return :func:`constant` as NumPy: a read-only view of one number."""
+    return np.broadcast_to(np.asarray(value, kind.to_pandas_dtype()), rows)
 
 
 def positions(values: pa.Array, among: pa.Array) -> Rows:

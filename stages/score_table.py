@@ -25,14 +25,14 @@ from prme_ray.model.tables import (
     id_ranks,
     ids_at,
     ints,
-    keep_numbers,
+    keep_fields,
     parts,
     picked,
     refer,
     referring,
     shorts,
 )
-from stages.columns import constant
+from stages.columns import constant, same_number
 from stages.current_update import Boost
 from stages.numeric import Floats
 
@@ -42,6 +42,7 @@ _STEPS = SCORED.field("adjustments").type
 _NO_STEPS = pa.array([], ADJUSTMENT)
 _FULL_PATHS = 3.0
 _FLOAT = pa.float64()
+_RANK = pa.int32()
 _LINEAGE_FIELDS = list(LINEAGE)
 _LINEAGE = [(field.name, field.type) for field in LINEAGE]
 _EMPTY_AT_FIRST = [(field.name, field.type) for field in SCORED if field.nullable]
@@ -103,8 +104,8 @@ def ranked(
         base: Base scores, recorded in the lineage.
         boost: The current-update step on top of them.
         path_score: See :func:`path_scores`.
-        columns: Further ``LINEAGE`` columns: NumPy or Arrow arrays in the order of ``candidates``, or
-            one number for every row. A nullable column that is missing is null.
+        columns: Further ``LINEAGE`` columns: NumPy arrays in the order of ``candidates`` (ranks from 1, 0 for
+            none), or one number for every row. A nullable column that is missing is null.
     """
     rows = candidates.num_rows
     nodes = column(candidates, "node")
@@ -112,11 +113,10 @@ def ranked(
     ids = referring(own, field_of(memories, "node_id"))
     place = ordered_by_place([-boost.scores, -path_score], places=id_ranks(memories)[own])
     origin = {"formula_version": formula, "base_node_id": ids, "base_score": base, "trace_path": path_score, **columns}
-    lineages = pa.StructArray.from_arrays(
-        [_filled(origin.get(name), kind, rows) for name, kind in _LINEAGE], fields=_LINEAGE_FIELDS
-    )
-    # Whoever reads them needs not take them apart again.
-    keep_numbers(lineages, {name: values for name, values in origin.items() if isinstance(values, np.ndarray)})
+    fields = {name: _field(origin.get(name), kind, rows) for name, kind in _LINEAGE}
+    lineages = pa.StructArray.from_arrays([array for array, _, _ in fields.values()], fields=_LINEAGE_FIELDS)
+    numbers = {(name, null): values for name, (_, values, null) in fields.items() if values is not None}
+    keep_fields(lineages, {"base_node_id": ids}, numbers)
     # Lineages stay in the candidates' order; sorting only turns the references to them.
     lineage = refer(lineages, place)
     values = {
@@ -134,10 +134,15 @@ def ranked(
     return built(SCORED, values)
 
 
-def _filled(value: Any, kind: Any, rows: int) -> pa.Array:
+def _field(value: Any, kind: Any, rows: int) -> tuple[pa.Array, npt.NDArray[Any] | None, float | None]:
+    """Return a field of lineages as Arrow, as NumPy, and what stands for null there (``None``: it has no null)."""
+    if isinstance(value, pa.Array):
+        return value, None, None
+    ranks = kind == _RANK
     if isinstance(value, np.ndarray):
-        return pa.array(value)
-    return value if isinstance(value, pa.Array) else constant(value, kind, rows)
+        return (pa.array(value, mask=value == 0), value, 0) if ranks else (pa.array(value), value, None)
+    null = None if value is not None else 0 if ranks else np.nan
+    return constant(value, kind, rows), same_number(null if value is None else value, kind, rows), null
 
 
 def _steps(nodes: pa.DictionaryArray, *, boost: Boost, place: npt.NDArray[Any]) -> pa.Array:

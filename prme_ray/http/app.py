@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from prme_ray import __version__
+from prme_ray.answer import Answer
 from prme_ray.defaults import new_uuid
 from prme_ray.http import feedback_routes, operations, retrieval_routes, routes
 from prme_ray.http.access import Access
@@ -38,6 +39,7 @@ def create_app(
     limits: Limits | None = None,
     metrics: Callable[[], bytes] | None = None,
     observe: ObserveRequest | None = None,
+    observe_answer: Callable[[Answer], None] | None = None,
     ready: Callable[[], None] | None = None,
     new_id: Callable[[], str] = new_uuid,
 ) -> FastAPI:
@@ -50,12 +52,13 @@ def create_app(
         limits: What one request may bring and how many are served at once.
         metrics: Returns the text of ``/metrics``.
         observe: Told route, status and seconds of every request.
+        observe_answer: Told of every answer once it is sent, on the event loop: it must be quick.
         ready: Raises a transient error while ``/readyz`` should say no.
         new_id: Returns a fresh UUID as text, for requests without ``X-Request-ID``.
     """
     bounds = limits or Limits()
     given = None if callable(memory) else memory
-    service = Service(access or Access(), bounds, _gate(bounds), given, metrics, ready)
+    service = Service(access or Access(), bounds, _gate(bounds), given, metrics, ready, observe_answer)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from prme_ray.http.pieces import Pieces, counts, ids, numbers, strings
-from prme_ray.model.enums import Adjustment, member
+from prme_ray.http.pieces import Pieces, choices, ids, interleave, numbers, raw
+from prme_ray.model.enums import Adjustment
 from prme_ray.model.schemas import TRACE
-from prme_ray.model.tables import column
+from prme_ray.model.tables import column, field_numbers, field_of, ids_of, parts
 
-__all__ = ["lineage_pieces"]
+__all__ = ["CLOSING", "Lineages"]
 
-_RANKS = ("semantic_rank", "lexical_rank")
+_RANKS = {"semantic_rank": "semantic_rank", "lexical_rank": "lexical_rank"}
 _FACTORS = {
     "epistemic_factor": "epistemic_factor",
     "node_type_factor": "node_type_factor",
@@ -22,70 +25,86 @@ _FACTORS = {
     "recency_factor": "recency_boost_factor",
     "tie_break": "tie_break",
 }
+CLOSING = ("base_score", "tie_break")
+"""Fields that stand last in their objects."""
 _RANK_FUSION = 2
-_STEP = b'{"kind":%b,"coefficient":%b,"source_node_id":%b,"neural_score":%b}'
+_KINDS = raw([b'"%b",' % kind.encode() for kind in Adjustment])
 
 
-def lineage_pieces(table: pa.Table) -> list[Pieces]:
-    """Return the pieces of a ``SCORED`` table's lineages, one after the other in every row."""
-    reference = column(table, "lineage")
-    rows = reference.indices.to_numpy()
-    fields = reference.dictionary.flatten()
-    columns = {field.name: values for field, values in zip(reference.dictionary.type, fields, strict=True)}
+class Lineages:
+    """The lineages of a ``SCORED`` table that has at least one row.
 
-    def floats(name: str, shown: str, before: bytes = b",") -> Pieces:
-        return numbers(b'%b"%b":' % (before, shown.encode()), columns[name].to_numpy(zero_copy_only=False)[rows])
+    Attributes:
+        floats: Their numbers, by field of ``LINEAGE``, to be made into JSON together with others.
+        ranks: Their ranks, -1 for none, likewise.
+    """
 
-    versions = columns["formula_version"].to_numpy()[rows].astype(np.int64)
-    base = columns["base_node_id"]
-    known = base.dictionary.to_pylist()
-    names = [known[row] for row in base.indices.to_numpy()[rows].tolist()]
-    pieces = [
-        numbers(b'{"formula_version":', versions),
-        ids(b',"base_node_id":', names),
-        b',"trace":{',
-        *(floats(name, shown, b"," if place else b"") for place, (name, shown) in enumerate(TRACE.items())),
-        b'},"rank_fusion":',
-    ]
-    # One request has one formula.
-    if versions[0] == _RANK_FUSION:
-        for place, name in enumerate(_RANKS):
-            key = b'%b"%b":' % (b"," if place else b"{", name.encode())
-            ranks = np.nan_to_num(columns[name].to_numpy(zero_copy_only=False), nan=-1)  # Arrow's nulls come as NaN
-            pieces.append(counts(key, ranks[rows].astype(np.int64)))
-        pieces += [floats(name, shown) for name, shown in _FACTORS.items()]
-        pieces.append(b"}")
-    else:
-        pieces.append(b"null")
-    return [*pieces, b',"adjustments":', _steps(column(table, "adjustments")), b"}"]
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._places, self._lineages = parts(column(table, "lineage"))
+        self._formula = int(self._numbers("formula_version", 0)[0])  # one request has one formula
+        fused = self._formula == _RANK_FUSION
+        self.floats = {name: self._numbers(name, np.nan) for name in (*TRACE, *(_FACTORS if fused else ()))}
+        self.ranks: dict[str, npt.NDArray[np.int64]] = {}
+        if fused:
+            ranks = {name: self._numbers(name, 0).astype(np.int64) for name in _RANKS}
+            self.ranks = {name: np.where(values, values, -1) for name, values in ranks.items()}  # they count from 1
+
+    def pieces(self, found: Mapping[str, Pieces]) -> list[Pieces]:
+        """Return the pieces of every row, one after the other.
+
+        Args:
+            found: The pieces of ``floats`` and ``ranks``, those of ``CLOSING`` at the end of an object.
+        """
+        base, known = parts(field_of(self._lineages, "base_node_id"))
+        names = ids_of(known)
+        fusion: list[Pieces] = [b"null,"]
+        if self.ranks:
+            fusion = [b"{", *_fields(found, _RANKS), *_fields(found, _FACTORS), b","]
+        return [
+            b'{"formula_version":%d,"base_node_id":' % self._formula,
+            ids([names[place] for place in base[self._places].tolist()]),
+            b'"trace":{',
+            *_fields(found, TRACE),
+            b',"rank_fusion":',
+            *fusion,
+            b'"adjustments":[',
+            _steps(column(self._table, "adjustments")),
+            b"]},",
+        ]
+
+    def _numbers(self, name: str, null: float) -> npt.NDArray[Any]:
+        values = field_numbers(self._lineages, name, null)
+        return values[self._places] if values.strides[0] else values  # what all lineages share need not be picked
+
+
+def _fields(values: Mapping[str, Pieces], shown: Mapping[str, str]) -> Iterator[Pieces]:
+    for field, name in shown.items():
+        yield b'"%b":' % name.encode()
+        yield values[field]
 
 
 def _steps(lists: pa.Array) -> Pieces:
     values = lists.flatten()
     if not len(values):
-        return b"[]"
+        return b""
     get = values.field
-    steps = [
-        _STEP % step
-        for step in zip(
-            *(
-                repeat(pieces) if isinstance(pieces, bytes) else pieces
-                for pieces in (
-                    strings(b"", [member(Adjustment, code) for code in get("kind").to_numpy().tolist()]),
-                    numbers(b"", get("coefficient").to_numpy()),
-                    ids(b"", get("source_node_id").to_pylist()),
-                    numbers(b"", get("neural_score").to_numpy(zero_copy_only=False)),
-                )
-            ),
-            strict=False,
-        )
-    ]
-    pieces = [b"[]"] * len(lists)
+    neural = get("neural_score")
+    floats = {"coefficient": get("coefficient").to_numpy()}
+    if neural.null_count < len(neural):
+        floats["neural_score"] = neural.fill_null(np.nan).to_numpy()
+    found = numbers(floats, closing=("neural_score",))
+    steps = interleave(
+        b'{"kind":',
+        choices(_KINDS, get("kind").to_numpy()),
+        b'"coefficient":',
+        found["coefficient"],
+        b'"source_node_id":',
+        ids(get("source_node_id").to_pylist()),
+        b'"neural_score":',
+        found.get("neural_score", b"null}"),
+    )
     # Lengths rather than offsets: those of a slice do not start at 0.
-    ends = np.cumsum(lists.value_lengths().to_numpy()).tolist()
-    start = 0
-    for position, end in enumerate(ends):
-        if end > start:
-            pieces[position] = b"[" + b",".join(steps[start:end]) + b"]"
-            start = end
-    return pieces
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(lists.value_lengths().to_numpy(), out=offsets[1:])
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), steps), b",")

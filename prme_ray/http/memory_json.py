@@ -3,92 +3,68 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from orjson import dumps
+from orjson import Fragment, dumps
 
 from prme_ray.candidates import RESERVED
-from prme_ray.http.pieces import Pieces, flags, numbers, strings
 from prme_ray.model.enums import EpistemicType, LifecycleState, NodeType, Scope, SourceType, member
 from prme_ray.model.times import NO_TIME
 
-__all__ = ["MemoryPiece", "memory_pieces"]
-
-_HEAD = b'{"node_id":%b,"content":%b,"score":'
-_TAIL = (
-    b',"node_type":%b,"lifecycle_state":%b,"epistemic_type":%b,"source_type":%b,"scope":%b,"confidence":%b,"salience":%b'
-    b',"pinned":%b,"session_id":%b,"speaker":%b,"event_time":%b,"created_at":%b,"valid_from":%b,"valid_to":%b'
-    b',"evidence_refs":%b,"metadata":%b,"paths":'
-)
+__all__ = ["memory_pieces"]
 
 
-class MemoryPiece(NamedTuple):
-    """One memory: its id, what stands before a candidate's score, and what stands after its relevance."""
-
-    node_id: str
-    head: bytes
-    tail: bytes
-
-
-def memory_pieces(memories: pa.StructArray) -> list[MemoryPiece]:
-    """Return the pieces of each memory.
+def memory_pieces(memories: pa.StructArray) -> Iterator[tuple[bytes, bytes]]:
+    """Yield for each memory what stands before a candidate's score, and what stands after its relevance.
 
     Args:
         memories: Rows of the ``NODE`` schema, at least one.
     """
     get = memories.field
-    ids: list[str] = get("node_id").to_pylist()
-    heads = [
-        _HEAD % (dumps(node_id), dumps(text)) for node_id, text in zip(ids, get("content").to_pylist(), strict=True)
-    ]
-    columns = (
-        _members(get("node_type"), NodeType),
-        _members(get("lifecycle_state"), LifecycleState),
-        _members(get("epistemic_type"), EpistemicType),
-        _members(get("source_type"), SourceType),
-        _members(get("scope"), Scope),
-        numbers(b"", get("confidence").to_numpy()),
-        numbers(b"", get("salience").to_numpy()),
-        flags(b"", get("pinned").to_pylist()),
-        strings(b"", get("session_id").to_pylist()),
-        strings(b"", get("speaker").to_pylist()),
-        _times(get("event_time")),
-        _times(get("created_at")),
-        _times(get("valid_from")),
-        _times(get("valid_to")),
-        [dumps(refs.split(",")) if refs else b"[]" for refs in get("evidence").to_pylist()],
-        [_public(text) for text in get("metadata").to_pylist()],
-    )
-    rows = zip(*(repeat(column) if isinstance(column, bytes) else column for column in columns), strict=False)
-    return [MemoryPiece(node_id, head, _TAIL % row) for node_id, head, row in zip(ids, heads, rows, strict=True)]
+    heads = {"node_id": get("node_id").to_pylist(), "content": get("content").to_pylist()}
+    tails = {
+        "node_type": _members(get("node_type"), NodeType),
+        "lifecycle_state": _members(get("lifecycle_state"), LifecycleState),
+        "epistemic_type": _members(get("epistemic_type"), EpistemicType),
+        "source_type": _members(get("source_type"), SourceType),
+        "scope": _members(get("scope"), Scope),
+        **{name: get(name).to_pylist() for name in ("confidence", "salience", "pinned", "session_id", "speaker")},
+        **{name: _times(get(name)) for name in ("event_time", "created_at", "valid_from", "valid_to")},
+        "evidence_refs": [refs.split(",") if refs else [] for refs in get("evidence").to_pylist()],
+        "metadata": [_public(text) for text in get("metadata").to_pylist()],
+    }
+    for head, tail in zip(_objects(heads), _objects(tails), strict=True):
+        yield head[:-1] + b',"score":', tail[1:-1] + b',"paths":'
 
 
-def _members(codes: pa.Array, enum: type[StrEnum]) -> Pieces:
-    return strings(b"", [member(enum, code) for code in codes.to_numpy().tolist()])
+def _objects(columns: dict[str, list[Any]]) -> Iterator[bytes]:
+    return (dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
 
 
-def _times(column: pa.Array) -> Pieces:
-    if column.null_count == len(column):
-        return b"null"
+def _members(codes: pa.Array, enum: type[StrEnum]) -> list[StrEnum]:
+    return [member(enum, code) for code in codes.to_numpy().tolist()]
+
+
+def _times(column: pa.Array) -> list[str | None]:
     instants = column.cast(pa.int64()).fill_null(NO_TIME).to_numpy().astype("datetime64[us]")
     # NumPy's "not a time" is the number that stands for none.
     return [
-        b"null" if text == "NaT" else b'"%bZ"' % text.removesuffix(".000000").encode()
+        None if text == "NaT" else f"{text.removesuffix('.000000')}Z"
         for text in np.datetime_as_string(instants).tolist()
     ]
 
 
-def _public(text: str | None) -> bytes:
+def _public(text: str | None) -> Any:
     if text is None:
-        return b"null"
+        return None
     values: dict[str, Any] = {key: value for key, value in json.loads(text).items() if key not in RESERVED}
     if not values:
-        return b"null"
+        return None
     try:
-        return dumps(values)
+        return Fragment(dumps(values))
     except TypeError:  # an integer of more than 64 bits, which orjson has no form for
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+        return Fragment(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode())

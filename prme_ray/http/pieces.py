@@ -1,81 +1,131 @@
 """Columns as pieces of JSON, and rows made of them.
 
-A piece is a key and its value, ``,"score":0.5``. A column has one a row, or the one that all rows share.
+A piece is one value's JSON and the character behind it: a comma, or the brace that ends its object. A column has
+one for every row, or one that all rows share. What orjson writes of a whole table of numbers *is* its columns
+once it is known where the numbers end; Arrow then joins columns into rows, without a Python object for any value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["Pieces", "counts", "flags", "ids", "interleave", "numbers", "strings"]
+__all__ = ["Pieces", "choices", "ids", "interleave", "numbers", "raw", "strings", "together"]
 
-Pieces = bytes | list[bytes]
-"""A piece for every row, or the one of all rows."""
+Pieces: TypeAlias = Any
+"""The piece that all rows share (``bytes``), or one for every row (Arrow ``binary``)."""
 
-_END = b"\n"  # never inside numbers, and shorter than a key
+_BINARY = pa.binary()
+_NOTHING = pa.scalar(b"", _BINARY)
+_COMMA, _BRACE = b",}"
+_END = (b",", b"}")
 
 
-def numbers(key: bytes, values: npt.NDArray[Any]) -> Pieces:
-    """Return each number as JSON after ``key``; NaN, as Arrow's null floats come, as ``null``.
+def numbers(
+    columns: Mapping[str, npt.NDArray[Any]], *, closing: Collection[str] = (), null: int | None = None
+) -> dict[str, Pieces]:
+    """Return numbers as JSON; NaN, as Arrow's null floats come, as ``null``.
 
     Args:
-        key: What stands before each number.
-        values: 64-bit numbers, at least one.
+        columns: Name -> 64-bit numbers of one type, at least one; of a broadcast array the first counts for all rows.
+        closing: Columns that end an object.
+        null: A number that stands for none. No other number may begin like it.
     """
+    found: dict[str, Pieces] = {}
+
+    def share(name: str, value: Any) -> None:
+        found[name] = orjson.dumps(None if value == null else value) + _END[name in closing]
+
+    apart: list[str] = []
+    for name, values in columns.items():
+        if values.strides[0]:
+            apart.append(name)
+        else:
+            share(name, values[0].item())
+    if not apart:
+        return found
+    table = np.stack([columns[name] for name in apart])
     # Many columns hold one value: what a channel did not say, what no setting changes. Bits are compared,
     # since 0.0 equals -0.0 and NaN nothing.
-    bits = values.view(np.int64)
-    if (bits == bits[0]).all():
-        return key + orjson.dumps(values[0].item())
-    # orjson writes whole arrays, but only such as lie in memory one after the other.
-    return _keyed(key, orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY))
+    bits = table.view(np.int64)
+    shared = (bits == bits[:, :1]).all(axis=1)
+    for place in np.flatnonzero(shared).tolist():
+        share(apart[place], table[place, 0].item())
+    if shared.all():
+        return found
+    names = [apart[place] for place in np.flatnonzero(~shared).tolist()]
+    text = orjson.dumps(table[~shared], option=orjson.OPT_SERIALIZE_NUMPY)
+    if null is not None:
+        text = text.replace(b"%d" % null, b"null")
+    ends = [name in closing for name in names]
+    found.update(zip(names, _columns(text, ends, table.shape[1]), strict=True))
+    return found
 
 
-def counts(key: bytes, values: npt.NDArray[Any] | list[int]) -> Pieces:
-    """Return each count as JSON after ``key``; -1, which counts nothing, as ``null``."""
-    encoded = orjson.dumps(values, option=orjson.OPT_SERIALIZE_NUMPY)
-    return _keyed(key, encoded.replace(b"-1", b"null"))
+def ids(values: Sequence[str | None]) -> Pieces:
+    """Return each id or ``null`` as JSON; ids are UUIDs, so neither comma nor bracket stands in one."""
+    return _columns(orjson.dumps([values]), [False], len(values))[0]
 
 
-def ids(key: bytes, values: list[str | None]) -> Pieces:
-    """Return each id or ``null`` as JSON after ``key``; ids are UUIDs, so no comma stands in one."""
-    return _keyed(key, orjson.dumps(values))
+def strings(values: Sequence[str | None], end: bytes = b",") -> Pieces:
+    """Return each string or ``null`` as JSON; equal ones are encoded once."""
+    known = {value: orjson.dumps(value) + end for value in set(values)}
+    return raw([known[value] for value in values]) if len(known) > 1 else next(iter(known.values()))
 
 
-def strings(key: bytes, values: Sequence[str | None]) -> Pieces:
-    """Return each string or ``null`` as JSON after ``key``; equal ones are encoded once."""
-    known = {value: key + orjson.dumps(value) for value in set(values)}
-    return [known[value] for value in values] if len(known) > 1 else next(iter(known.values()))
+def choices(among: pa.Array, codes: npt.NDArray[Any]) -> Pieces:
+    """Return the piece that each code names, among some that were made before."""
+    return among.take(pa.array(codes))
 
 
-def flags(key: bytes, values: list[bool]) -> Pieces:
-    """Return each truth value as JSON after ``key``."""
-    if all(values) or not any(values):
-        return key + orjson.dumps(values[0])
-    told = (key + b"false", key + b"true")
-    return [told[value] for value in values]
+def raw(pieces: Sequence[bytes]) -> pa.Array:
+    """Return pieces that are made already."""
+    return pa.array(pieces, _BINARY)
 
 
-def interleave(*columns: Pieces, rows: int) -> bytes:
-    """Return a JSON array of ``rows`` rows, at least one; each is the columns' pieces one after the other."""
+def interleave(*columns: Pieces) -> pa.Array:
+    """Return for every row the columns' pieces one after the other; some column has a piece for every row."""
     merged: list[Pieces] = []
     for column in columns:
         if merged and isinstance(column, bytes) and isinstance(merged[-1], bytes):
             merged[-1] += column
         else:
             merged.append(column)
-    width = len(merged) + 1
-    pieces: list[bytes] = [b","] * (rows * width)
-    for position, column in enumerate(merged):
-        pieces[position::width] = [column] * rows if isinstance(column, bytes) else column
-    pieces[-1] = b"]"
-    return b"[" + b"".join(pieces)
+    given = [_scalar(column) if isinstance(column, bytes) else column for column in merged]
+    return pc.binary_join_element_wise(*given, _NOTHING)
 
 
-def _keyed(key: bytes, encoded: bytes) -> list[bytes]:
-    return (key + encoded[1:-1].replace(b",", _END + key)).split(_END)
+def together(rows: pa.Array) -> memoryview:
+    """Return the bytes of all rows one behind the other, less the last: the comma behind the last row."""
+    _, offsets, data = rows.buffers()
+    end = int(np.frombuffer(offsets, np.int32)[rows.offset + len(rows)])
+    return memoryview(data)[: end - 1]
+
+
+@lru_cache(1024)
+def _scalar(piece: bytes) -> pa.Scalar:
+    return pa.scalar(piece, _BINARY)
+
+
+def _columns(text: bytes, closing: Sequence[bool], rows: int) -> list[pa.Array]:
+    """Return the columns of a JSON array of arrays of ``rows`` values; those that close an object end in a brace."""
+    letters = np.frombuffer(text, np.uint8).copy()
+    # Behind a value stands a comma; behind the last of an array its bracket, and behind that the comma.
+    commas = np.flatnonzero(letters == _COMMA)
+    ends = np.append(commas, len(letters) - 1).reshape(len(closing), rows)
+    ends[:, -1] -= 1
+    letters[ends[:, -1]] = _COMMA
+    letters[ends[np.array(closing)]] = _BRACE
+    offsets = np.empty((len(closing), rows + 1), np.int32)
+    offsets[0, 0] = len("[[")
+    offsets[1:, 0] = ends[:-1, -1] + len("],[")
+    offsets[:, 1:] = ends + 1
+    data = pa.py_buffer(letters)
+    return [pa.Array.from_buffers(_BINARY, rows, [None, pa.py_buffer(one), data]) for one in offsets]

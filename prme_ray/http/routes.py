@@ -1,10 +1,11 @@
 """Routes under ``/v1`` that read and write memories (digest b §6.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
+from starlette.background import BackgroundTask
 
 from prme_ray.answer import Answer
 from prme_ray.http.access import Identity
@@ -117,11 +118,15 @@ async def retrieve(request: Request, identity: Reader) -> Response:
         filters = {**_scoped(identity, filters), "include_cross_scope": False}
     request_id: str = request.state.request_id
 
-    def call(memory: MemoryVerbs) -> bytes:
+    def call(memory: MemoryVerbs) -> tuple[Answer, bytes]:
         answer: Answer = memory.retrieve(**arguments, **filters, tenant=tenant, owner=owner, request_id=request_id)
-        return service.encoder.encode(answer)
+        return answer, service.encoder.encode(answer)
 
-    return json_response(await service.run(request, call))
+    answer, content = await service.run(request, call)
+    response = json_response(content)
+    if service.observe_answer is not None:
+        response.background = _Afterwards(service.observe_answer, answer)
+    return response
 
 
 @router.get("/nodes/{id}", responses={200: {"model": Node}, **errors_of(401, 403, 404, 422, 429, 503)})
@@ -141,6 +146,17 @@ async def get_event(request: Request, identity: Reader, id: str, whose: Annotate
     if identity.scope not in {None, event.scope}:
         raise NotFound(kind="event", id=id)
     return json_response(event.model_dump_json().encode())
+
+
+class _Afterwards(BackgroundTask):
+    """Tells of an answer when it is sent, so that nobody waits for being counted; Starlette's would take a thread."""
+
+    def __init__(self, observe: Callable[[Answer], None], answer: Answer) -> None:
+        self._observe = observe
+        self._answer = answer
+
+    async def __call__(self) -> None:
+        self._observe(self._answer)
 
 
 def _given(body: Owned) -> dict[str, Any]:

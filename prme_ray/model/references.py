@@ -108,11 +108,13 @@ def field_of(target: pa.StructArray, name: str) -> pa.Array:
     return found
 
 
-def ids_of(target: pa.StructArray) -> list[str]:
-    """Return the ids of what references point to; the list is kept with it and must not be changed."""
+def ids_of(target: pa.Array) -> list[str]:
+    """Return ids, or those of the memories that references point to; the list is kept and must not be changed."""
+    if isinstance(target, pa.StructArray):
+        target = field_of(target, "node_id")
     known = known_of(target)
     if known.ids is None:
-        known.ids = field_of(target, "node_id").to_pylist()
+        known.ids = target.to_pylist()
     return known.ids
 
 

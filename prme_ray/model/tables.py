@@ -56,7 +56,7 @@ __all__ = [
     "ints",
     "joined_parts",
     "joined_references",
-    "keep_numbers",
+    "keep_fields",
     "no_exclusions",
     "no_hits",
     "parts",
@@ -113,16 +113,30 @@ def no_exclusions() -> pa.Table:
     return _NO_EXCLUSIONS
 
 
-def keep_numbers(target: pa.StructArray, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Keep the NumPy form of fields of what references point to; the arrays cannot be written to afterwards."""
-    kept = known_of(target).numbers
-    for name, values in numbers.items():
+def keep_fields(
+    target: pa.StructArray, arrays: Mapping[str, pa.Array], numbers: Mapping[tuple[str, Any], npt.NDArray[Any]]
+) -> None:
+    """Keep fields of what references point to as they were before, so that nobody needs to take it apart.
+
+    Args:
+        target: What references point to.
+        arrays: Some of its fields by name.
+        numbers: The same as NumPy by name and what stands for null (``None``: there is no null); arrays of one
+            value may be broadcast. They cannot be written to afterwards.
+    """
+    known = known_of(target)
+    known.arrays.update(arrays)
+    for key, values in numbers.items():
         values.flags.writeable = False
-        kept[name, None] = values
+        known.numbers[key] = values
 
 
 def field_numbers(target: pa.StructArray, name: str, null: float) -> npt.NDArray[Any]:
-    """Return a field of what references point to as NumPy, nulls as ``null``."""
+    """Return a field of what references point to as NumPy, nulls as ``null``; of one value, it may be broadcast."""
+    kept = known_of(target).numbers
+    for key in ((name, None), (name, null)):
+        if key in kept:
+            return kept[key]
     field = field_of(target, name)
     if field.null_count == len(field):
         return np.full(len(field), null)

@@ -126,3 +126,16 @@ def test_large_integers_of_metadata_are_written_out(memory):
     memory.store("big", owner="big", metadata={"n": 2**200})
     body = AnswerEncoder().encode(memory.retrieve("big", owner="big"))
     assert f'"metadata":{{"n":{2**200}}}'.encode() in body
+
+
+def test_parts_are_added_as_memories_are_first_answered(memory):
+    """Few first, then more than the first buffer holds, then the few again: the kept parts grow and stay right."""
+    for number in range(80):
+        memory.store(f"otter {number} " + "swims far " * 40, owner="many")
+    encoder = AnswerEncoder()
+    few = memory.retrieve("otter", owner="many", limit=2)
+    same(encoder, few)
+    small = encoder.kept_bytes
+    same(encoder, memory.retrieve("otter", owner="many"))
+    assert encoder.kept_bytes > 20 * small
+    same(encoder, few)

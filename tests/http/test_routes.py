@@ -156,6 +156,16 @@ def test_metrics_are_the_hook_s_and_requests_are_told_of(served, memory):
     assert all(seconds > 0 for *_, seconds in seen)
 
 
+def test_answers_are_told_of_once_they_are_sent(served, memory):
+    memory.store("a heron", owner=OWNER)
+    told = []
+    client = served(observe_answer=lambda answer: told.append(answer))
+    answered = client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER}).json()
+    assert [answer.metadata.request_id for answer in told] == [answered["metadata"]["request_id"]]
+    client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER, "limit": -1})
+    assert len(told) == 1
+
+
 def test_a_factory_s_memory_is_opened_and_closed_by_the_application(served, tmp_path):
     opened = []
 

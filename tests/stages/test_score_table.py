@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 
-from prme_ray.model.tables import SCORED, column, texts
+from prme_ray.model.tables import LINEAGE, SCORED, column, field_numbers, field_of, parts, texts
 from stages.current_update import Boost, no_boost
 from stages.score_table import path_scores, ranked
 from tests.stages.scoring_pool import candidate, name, number, pool
@@ -39,7 +39,7 @@ def test_columns_of_every_kind_follow_the_order():
         columns={
             **COLUMNS,
             "trace_semantic": np.array([1.0, 2.0, 3.0]),
-            "semantic_rank": pa.array([1, None, 3], pa.int32()),
+            "semantic_rank": np.array([1, 0, 3], np.int32),
         },
     )
     assert found.schema == SCORED
@@ -57,3 +57,27 @@ def test_columns_of_every_kind_follow_the_order():
 def test_path_scores_are_thirds_up_to_one():
     table = pool(*(candidate(identity, path_count=count) for identity, count in enumerate((0, 1, 3, 4))))
     assert path_scores(table).tolist() == [0.0, 1 / 3, 1.0, 1.0]
+
+
+def test_kept_numbers_of_lineages_are_those_that_arrow_holds():
+    table = pool(*(candidate(identity) for identity in (1, 2, 3)))
+    scores = np.array([0.1, 0.2, 0.3])
+    ranks = np.array([2, 0, 1], np.int32)
+    found = ranked(
+        table,
+        formula=2,
+        base=scores,
+        boost=no_boost(scores),
+        path_score=path_scores(table),
+        columns={**COLUMNS, "semantic_rank": ranks, "tie_break": np.array([0.5, 0.0, 0.25]), "temporal_factor": 0.5},
+    )
+    _, lineages = parts(column(found, "lineage"))
+    for field in LINEAGE:
+        if pa.types.is_dictionary(field.type):
+            assert field_of(lineages, field.name).equals(lineages.field(field.name))
+        else:
+            null = np.nan if pa.types.is_floating(field.type) else 0
+            kept = field_numbers(lineages, field.name, null)
+            held = lineages.field(field.name).to_pylist()
+            assert not kept.flags.writeable
+            assert np.array_equal(kept, [null if value is None else value for value in held], equal_nan=True)
