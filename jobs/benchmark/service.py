@@ -128,11 +128,6 @@ def _in_turn(ways: Mapping[str, Callable[..., Any]], count: int) -> dict[str, An
     }
 
 
-def _over(name: str, medians: dict[str, float]) -> dict[str, Any]:
-    base = _BASE.get(name)
-    return {} if base is None else {"over": base, "over_ms": round(medians[name] - medians[base], 3)}
-
-
 def _timings(memory: Memory, text: str, **options: Any) -> dict[str, float]:
     return memory.retrieve(text, owner=_OWNER, **options).metadata.timings_ms
 

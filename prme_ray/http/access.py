@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from prme_ray.defaults import DEFAULT_TENANT, utc_now
 from prme_ray.keys import KeyRecord, Permission, read_keys, secret_matches, split_key
 from prme_ray.model.enums import Scope
 from prme_ray.model.errors import InvalidRequest, InvalidSettings
-from prme_ray.model.service_errors import Forbidden, KeyFileUnreadable, RateLimited, Unauthenticated
+from prme_ray.model.service_errors import Forbidden, KeyFileUnreadable, RateLimited, Unauthenticated, WrongHost
 from prme_ray.model.text import name_of
 
 __all__ = ["Access", "Identity", "check_bind"]
+
+_HOST = re.compile(r"^(?:\[(.*)\]|([^:]*))(?::\d*)?$")
+"""An address or name and a port; an IPv6 address stands in brackets."""
+_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,21 @@ class Access:
             scope=None if record.agent is None else Scope.AGENT,
         )
 
+    def check_host(self, header: str | None) -> None:
+        """Refuse a name that is not this machine's own where no keys are asked for.
+
+        A page of any site can have its own name resolved to 127.0.0.1 and then ask as if it came from
+        there; only the name tells (DNS rebinding). Browsers always send one.
+
+        Args:
+            header: The ``Host`` header, ``None`` where there is none.
+
+        Raises:
+            WrongHost: the name is neither loopback nor localhost.
+        """
+        if self._path is None and header is not None and not _is_loopback(_HOST.sub(r"\1\2", header)):
+            raise WrongHost(given=header[:_SHOWN])
+
     def refresh(self) -> None:
         """Read the file of keys where it changed.
 
@@ -161,15 +181,18 @@ def check_bind(host: str, access: Access) -> None:
     Raises:
         InvalidSettings: ``host`` is not a loopback address and there are no keys.
     """
-    if not access.open or host == "localhost":
-        return
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False  # a name may mean any address, now or later
-    if not loopback:
+    if access.open and not _is_loopback(host):
         raise InvalidSettings(
             argument="host",
             given=host,
             allowed="127.0.0.1, ::1 or localhost, or a file of keys (`prme-ray keys create`)",
         )
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may mean any address, now or later

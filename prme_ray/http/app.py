@@ -86,7 +86,7 @@ def create_app(
     app.add_exception_handler(PrmeRayError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
-    app.add_middleware(Guard, new_id=new_id, observe=observe)
+    app.add_middleware(Guard, new_id=new_id, check_host=service.access.check_host, observe=observe)
     describe(app)
     return app
 

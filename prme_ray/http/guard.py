@@ -13,13 +13,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from prme_ray.http.wire import envelope, public_error, status_of
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
+from prme_ray.model.service_errors import WrongHost
 from prme_ray.model.text import uuid_of
 from prme_ray.observe.spans import request_span
 
 __all__ = ["Guard", "ObserveRequest", "frames_of"]
 
 _log = logging.getLogger("prme_ray.http")
-_HEADER = b"x-request-id"
+_REQUEST_ID = b"x-request-id"
 _CLIENT_CLOSED = 499
 
 ObserveRequest = Callable[[str, int, float], Any]
@@ -32,12 +33,21 @@ class Guard:
     Args:
         app: What answers.
         new_id: Returns a fresh UUID as text.
+        check_host: Raises for a ``Host`` header that is not answered.
         observe: Told of every request, where given.
     """
 
-    def __init__(self, app: ASGIApp, *, new_id: Callable[[], str], observe: ObserveRequest | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        new_id: Callable[[], str],
+        check_host: Callable[[str | None], None],
+        observe: ObserveRequest | None = None,
+    ) -> None:
         self._app = app
         self._new_id = new_id
+        self._check_host = check_host
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,10 +57,12 @@ class Guard:
             return
         started = time.perf_counter()
         refusal: PrmeRayError | None = None
+        request_id: str | None = None
         try:
-            request_id = self._request_id(scope)
-        except InvalidRequest as error:
-            refusal, request_id = error, self._new_id()
+            request_id = self._request_id(_header(scope, _REQUEST_ID))
+            self._check_host(_header(scope, b"host"))
+        except (InvalidRequest, WrongHost) as error:
+            refusal, request_id = error, request_id or self._new_id()
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
 
@@ -58,7 +70,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], (_HEADER, request_id.encode())]}
+                message = {**message, "headers": [*message["headers"], (_REQUEST_ID, request_id.encode())]}
             await send(message)
 
         with request_span(scope["method"], scope["headers"]) as ended:
@@ -87,11 +99,8 @@ class Guard:
                 ended(route, status)
                 self._tell(scope["method"], route, request_id, status, time.perf_counter() - started)
 
-    def _request_id(self, scope: Scope) -> str:
-        for name, value in scope["headers"]:
-            if name == _HEADER:
-                return uuid_of(value.decode("latin-1"), "X-Request-ID")
-        return self._new_id()
+    def _request_id(self, given: str | None) -> str:
+        return self._new_id() if given is None else uuid_of(given, "X-Request-ID")
 
     def _tell(self, method: str, route: str, request_id: str, status: int, seconds: float) -> None:
         if self._observe is not None:
@@ -100,6 +109,10 @@ class Guard:
             duration = round(seconds * 1e3, 3)
             said = {"request_id": request_id, "route": route, "status": status, "duration_ms": duration}
             _log.info("%s %s %s %.1f ms", method, route, status, duration, extra=said)
+
+
+def _header(scope: Scope, wanted: bytes) -> str | None:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)
 
 
 def frames_of(error: BaseException) -> str:

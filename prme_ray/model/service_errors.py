@@ -13,6 +13,7 @@ __all__ = [
     "ServiceError",
     "Unauthenticated",
     "UnsupportedMediaType",
+    "WrongHost",
 ]
 
 
@@ -46,6 +47,14 @@ class UnsupportedMediaType(TerminalError):
     code = "UNSUPPORTED_MEDIA_TYPE"
     http_status = 415
     template = "Content-Type {given!r} is not supported: send application/json"
+
+
+class WrongHost(TerminalError):
+    """A service without keys was asked under a name that is not this machine's own. Fields: ``given``."""
+
+    code = "WRONG_HOST"
+    http_status = 421
+    template = "a service without keys is reached as 127.0.0.1, ::1 or localhost only, not as Host {given!r}"
 
 
 class RateLimited(TransientError):

@@ -27,7 +27,7 @@ def served(memory):
 
         def serve(over=None, **options):
             app = create_app(memory if over is None else over, **options)
-            return closing.enter_context(TestClient(app, raise_server_exceptions=False))
+            return closing.enter_context(TestClient(app, "http://127.0.0.1", raise_server_exceptions=False))
 
         yield serve
 

@@ -232,3 +232,27 @@ def test_other_addresses_need_keys(host, file):
     with pytest.raises(InvalidSettings, match="keys"):
         check_bind(host, Access())
     check_bind(host, Access(file))
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8000", "127.3.2.1:1", "localhost", "LOCALHOST:80", "[::1]", "[::1]:8000"]
+)
+def test_an_open_service_answers_to_loopback_names(served, host):
+    assert served().get("/v1/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "192.168.1.2:8000", "", "::1:8000", "[::1"]
+)
+def test_an_open_service_answers_to_no_other_name(served, host):
+    client = served()
+    body = {"content": "planted by a web page", "owner": OWNER}
+    answer = client.post("/v1/store", json=body, headers={"Host": host})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "WRONG_HOST")
+    assert client.get("/metrics", headers={"Host": host}).status_code == 421
+
+
+def test_a_service_with_keys_answers_to_any_name(http, make):
+    headers = {**bearer(make()), "Host": "memory.example"}
+    assert http.get("/v1/health", headers=headers).status_code == 200
+    Access().check_host(None)  # HTTP/1.0: no browser

@@ -159,7 +159,7 @@ def test_metrics_are_the_hook_s_and_requests_are_told_of(served, memory):
 def test_answers_are_told_of_once_they_are_sent(served, memory):
     memory.store("a heron", owner=OWNER)
     told = []
-    client = served(observe_answer=lambda answer: told.append(answer))
+    client = served(observe_answer=told.append)
     answered = client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER}).json()
     assert [answer.metadata.request_id for answer in told] == [answered["metadata"]["request_id"]]
     client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER, "limit": -1})

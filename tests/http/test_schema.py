@@ -25,7 +25,7 @@ OPERATIONS = [
 def schema(tmp_path_factory):
     with Memory.open(tmp_path_factory.mktemp("schema") / "s", settings=FEW_SHARDS, encoder=WordEncoder()) as memory:
         memory.store("Oscar is a cat", owner="dana")
-        yield schemathesis.openapi.from_asgi("/openapi.json", create_app(memory))
+        yield schemathesis.openapi.from_asgi("/openapi.json", create_app(memory), headers={"Host": "127.0.0.1"})
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
@@ -39,7 +39,7 @@ def test_no_request_of_the_schema_breaks_the_service(schema, path, method):
         deadline=None,
     )
     def ask(case):
-        case.call_and_validate(checks=CHECKS)
+        case.call_and_validate(base_url="http://127.0.0.1", checks=CHECKS)
 
     ask()
 
