@@ -343,13 +343,12 @@ def take(table: pa.Table, rows: npt.NDArray[Any]) -> pa.Table:
     """Return the given rows in the given order; the table itself when that changes nothing."""
     if len(rows) == table.num_rows and bool(np.array_equal(rows, np.arange(len(rows)))):
         return table
-    known, places = known_of(table), pa.array(rows)
-    arrays = {name: _own(table, name, known) for name in table.schema.names}
-    # References are picked from, not copied, so that what was read of what they refer to stays known.
-    taken = {
-        name: picked(values, rows) if isinstance(values, pa.DictionaryArray) else values.take(places)
-        for name, values in arrays.items()
-    }
+    places = pa.array(rows)
+    taken: dict[str, pa.Array] = {}
+    for name in table.schema.names:
+        values = column(table, name)
+        # References are picked from, not copied, so that what was read of what they refer to stays known.
+        taken[name] = picked(values, rows) if isinstance(values, pa.DictionaryArray) else values.take(places)
     return built(table.schema, taken)
 
 
