@@ -35,6 +35,12 @@ _BODIES: list[type[BaseModel]] = [
 ]
 _REFERENCE = "#/components/schemas/{model}"
 
+_WRONG_HOST = {
+    "description": "A service without keys was asked under a name that is not this machine's own.",
+    "content": {"application/json": {"schema": {"$ref": _REFERENCE.format(model=ErrorBody.__name__)}}},
+}
+"""Answered before a route is looked for, so all have it."""
+
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
     """Return what a route says about its body."""
@@ -55,6 +61,8 @@ def describe(app: FastAPI) -> None:
             found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
             _, schemas = models_json_schema([(model, "validation") for model in _BODIES], ref_template=_REFERENCE)
             found.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
+            for operation in (operation for path in found["paths"].values() for operation in path.values()):
+                operation["responses"].setdefault("421", _WRONG_HOST)
             app.openapi_schema = found
         return app.openapi_schema
 

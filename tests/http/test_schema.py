@@ -67,3 +67,11 @@ def test_the_document_has_every_route():
         "/readyz",
         "/metrics",
     }
+
+
+def test_every_route_may_be_asked_under_a_wrong_name():
+    document = create_app(lambda: None).openapi()
+    assert "ErrorBody" in document["components"]["schemas"]
+    answers = [operation["responses"] for path in document["paths"].values() for operation in path.values()]
+    assert all("421" in found for found in answers)
+    assert len(answers) == len(OPERATIONS)
