@@ -52,7 +52,7 @@ def create_app(
         limits: What one request may bring and how many are served at once.
         metrics: Returns the text of ``/metrics``.
         observe: Told route, status and seconds of every request.
-        observe_answer: Told of every answer once it is sent, on the event loop: it must be quick.
+        observe_answer: Told of every answer once it is sent or its client gone, on the event loop: it must be quick.
         ready: Raises a transient error while ``/readyz`` should say no.
         new_id: Returns a fresh UUID as text, for requests without ``X-Request-ID``.
     """

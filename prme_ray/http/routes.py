@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request, Response
-from starlette.background import BackgroundTask
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from prme_ray.answer import Answer
 from prme_ray.http.access import Identity
@@ -123,10 +124,9 @@ async def retrieve(request: Request, identity: Reader) -> Response:
         return answer, service.encoder.encode(answer)
 
     answer, content = await service.run(request, call)
-    response = json_response(content)
-    if service.observe_answer is not None:
-        response.background = _Afterwards(service.observe_answer, answer)
-    return response
+    if service.observe_answer is None:
+        return json_response(content)
+    return _Told(content, answer, service.observe_answer)
 
 
 @router.get("/nodes/{id}", responses={200: {"model": Node}, **errors_of(401, 403, 404, 422, 429, 503)})
@@ -148,15 +148,19 @@ async def get_event(request: Request, identity: Reader, id: str, whose: Annotate
     return json_response(event.model_dump_json().encode())
 
 
-class _Afterwards(BackgroundTask):
-    """Tells of an answer when it is sent, so that nobody waits for being counted; Starlette's would take a thread."""
+class _Told(Response):
+    """An answer that ``observe`` is told of when it was sent, or could not be: nobody waits for being counted."""
 
-    def __init__(self, observe: Callable[[Answer], None], answer: Answer) -> None:
-        self._observe = observe
+    def __init__(self, content: bytes, answer: Answer, observe: Callable[[Answer], None]) -> None:
+        super().__init__(content, media_type="application/json")
         self._answer = answer
+        self._observe = observe
 
-    async def __call__(self) -> None:
-        self._observe(self._answer)
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._observe(self._answer)
 
 
 def _given(body: Owned) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Service:
         memory: The memory; ``None`` before the start and after the end.
         metrics: Returns the text of ``/metrics``.
         ready: Raises while the service should get no requests.
-        observe_answer: Told of every answer once it is sent.
+        observe_answer: Told of every answer once it is sent or its client gone.
         encoder: Makes answers into JSON.
     """
 

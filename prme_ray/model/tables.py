@@ -133,10 +133,9 @@ def keep_fields(
 
 def field_numbers(target: pa.StructArray, name: str, null: float) -> npt.NDArray[Any]:
     """Return a field of what references point to as NumPy, nulls as ``null``; of one value, it may be broadcast."""
-    kept = known_of(target).numbers
-    for key in ((name, None), (name, null)):
-        if key in kept:
-            return kept[key]
+    kept = _kept(known_of(target).numbers, name, null)
+    if kept is not None:
+        return kept[0]
     field = field_of(target, name)
     if field.null_count == len(field):
         return np.full(len(field), null)
@@ -240,14 +239,24 @@ def _whole(
 ) -> tuple[npt.NDArray[Any], tuple[str, Any]]:
     """Return a field of what a table refers to; it lives as long as that, which many requests share."""
     kept = known_of(target).numbers
-    for key in ((name, None), (name, null)):
-        found = kept.get(key)
-        if found is not None:
-            return found, key
+    known = _kept(kept, name, null)
+    if known is not None:
+        return known
     found, key = _filled(field, name, null, view)
     found.flags.writeable = False
     kept[key] = found
     return found, key
+
+
+def _kept(
+    kept: Mapping[tuple[str, Any], npt.NDArray[Any]], name: str, null: Any
+) -> tuple[npt.NDArray[Any], tuple[str, Any]] | None:
+    """Return a column that was read before, and what it is kept by: without nulls, or filled like this."""
+    for key in ((name, None), (name, null)):
+        found = kept.get(key)
+        if found is not None:
+            return found, key
+    return None
 
 
 def _filled(values: pa.Array, name: str, null: Any, view: Any) -> tuple[npt.NDArray[Any], tuple[str, Any]]:

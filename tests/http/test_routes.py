@@ -1,8 +1,12 @@
 """Every route does what its Python call does, and takes everything that it takes."""
 
+import asyncio
+import contextlib
+
 import orjson
 
 from prme_ray import __version__
+from prme_ray.http.app import create_app
 from prme_ray.http.bodies import BatchBody, EdgeBody, Filters, NodeBody, RetrieveBody, StoreBody
 from prme_ray.memory import Memory
 from prme_ray.model.errors import ServiceUnavailable
@@ -163,6 +167,30 @@ def test_answers_are_told_of_once_they_are_sent(served, memory):
     answered = client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER}).json()
     assert [answer.metadata.request_id for answer in told] == [answered["metadata"]["request_id"]]
     client.post("/v1/retrieve", json={"query": "heron", "owner": OWNER, "limit": -1})
+    assert len(told) == 1
+
+
+def test_an_answer_that_cannot_be_sent_is_counted_too(memory):
+    """Its client has gone: the retrieval was made all the same."""
+    memory.store("a heron", owner=OWNER)
+    told = []
+    app = create_app(memory, observe_answer=told.append)
+    body = orjson.dumps({"query": "heron", "owner": OWNER})
+
+    async def ask():
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            raise ConnectionResetError
+
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/retrieve", "query_string": b"", "headers": headers}
+        async with app.router.lifespan_context(app):
+            with contextlib.suppress(ConnectionResetError, ConnectionAbortedError):
+                await app(scope, receive, send)
+
+    asyncio.run(ask())
     assert len(told) == 1
 
 
