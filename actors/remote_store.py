@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,8 +44,7 @@ _WRITES = 64
 _RECORDS = 64
 """Most retrieval records sent in one call."""
 _RECORD_PATIENCE_S = 0.25
-_NOW = threading.Event()
-"""Stands for the end of the patience: what there is is sent."""
+"""Longest time that a record is kept back so that it can share a call."""
 
 
 class Stoppable(Protocol):
@@ -124,6 +122,7 @@ class RemoteStore(OwnerVerbs):
         self._records: queue.Queue[Operation | LateOperation | threading.Event | None] = queue.Queue(
             handles.deployment.cluster.queue
         )
+        self._hurry = threading.Event()  # set when records should not be kept back
         self._losses = Losses()
         self._failing = False  # whether the records that were sent last were lost
         self._closed = False
@@ -173,6 +172,8 @@ class RemoteStore(OwnerVerbs):
             self._check_open()
             late = isinstance(operation, LateOperation) and self._records.qsize() >= LATE_RECORDS
             self._records.put_nowait(made_of(operation) if late else operation)
+            if self._records.qsize() >= _RECORDS:
+                self._hurry.set()
         except queue.Full:
             self._losses.add(1, "too many wait to be sent")
             return False
@@ -186,6 +187,7 @@ class RemoteStore(OwnerVerbs):
         if not self._closed:
             reached = threading.Event()
             self._records.put(reached)
+            self._hurry.set()
             reached.wait()
 
     def shard_of(self, owner: OwnerKey) -> Shard | None:
@@ -215,6 +217,7 @@ class RemoteStore(OwnerVerbs):
         self._executor.close()
         self._pool.shutdown(wait=True)
         self._records.put(None)
+        self._hurry.set()
         self._sender.join()
         try:
             if self._ends:
@@ -223,26 +226,23 @@ class RemoteStore(OwnerVerbs):
             self._reader.close()
 
     def _send_records(self) -> None:
-        batch: list[Operation | LateOperation] = []
-        due = 0.0
-        while True:
-            try:
-                # A moment's patience: one call for all the retrievals of that moment.
-                item = self._records.get(timeout=max(0.0, due - time.monotonic()) if batch else None)
-            except queue.Empty:
-                item = _NOW
-            if isinstance(item, Operation | LateOperation):
-                if not batch:
-                    due = time.monotonic() + _RECORD_PATIENCE_S
-                batch.append(item)
-                if len(batch) < _RECORDS:
-                    continue
-            self._send(batch)
-            batch = []
-            if isinstance(item, threading.Event):
-                item.set()
-            if item is None:
-                return
+        ended = False
+        while not ended:
+            items = [self._records.get()]
+            if isinstance(items[0], Operation | LateOperation):
+                # A moment's patience: one call for all the retrievals of that moment. The queue is not looked at
+                # meanwhile: to wake for every record is to take the interpreter from whoever gives the answer.
+                self._hurry.wait(_RECORD_PATIENCE_S)
+            self._hurry.clear()
+            while len(items) < _RECORDS and not self._records.empty():
+                items.append(self._records.get_nowait())
+            if not self._records.empty():
+                self._hurry.set()  # more than one call takes
+            self._send([item for item in items if isinstance(item, Operation | LateOperation)])
+            for item in items:
+                if isinstance(item, threading.Event):
+                    item.set()
+            ended = None in items
 
     def _send(self, batch: Sequence[Operation | LateOperation]) -> None:
         by_shard: dict[int, list[Operation]] = defaultdict(list)

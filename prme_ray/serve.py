@@ -6,6 +6,7 @@ steps of the flow itself and answers HTTP without a further hop.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -139,7 +140,9 @@ def build(args: ServeArgs) -> Application:
 
 def _replica(args: ServeArgs) -> Callable[[], FastAPI]:
     def replica_app() -> FastAPI:
-        configure_logging(json=True, level=args.log_level)
+        # Not sys.stderr: Serve puts a logger in its place, which reads the source of the whole stack for every line and
+        # then asks Serve's own level whether to keep it.
+        configure_logging(json=True, level=args.log_level, stream=sys.__stderr__)
         forward_to_ray()
         return service_app(args, host=_host())
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from prme_ray.answer import Answer
 from prme_ray.candidates import Candidates, Exclusions
 from prme_ray.http.lineage_json import CLOSING, Lineages
 from prme_ray.http.memory_pieces import MemoryPieces
-from prme_ray.http.pieces import Pieces, choices, ids, interleave, numbers, raw, strings, together
+from prme_ray.http.pieces import Pieces, choices, counts, ids, interleave, letters, numbers, raw, strings, together
 from prme_ray.model.enums import path_names
 from prme_ray.model.tables import bools, column, floats, ints, shorts, texts
 
@@ -76,7 +77,6 @@ class AnswerEncoder:
         head, tail = self._memories.of(table)
         lineages = Lineages(table)
         found = numbers({name: floats(table, name) for name in _FLOATS} | lineages.floats, closing=CLOSING)
-        found |= numbers({"path_count": ints(table, "path_count")} | lineages.ranks, null=-1)
         reasons = candidates.default_reasons
         return together(
             interleave(
@@ -87,7 +87,7 @@ class AnswerEncoder:
                 tail,
                 choices(_PATHS, shorts(table, "paths")),
                 b'"path_count":',
-                found["path_count"],
+                counts(shorts(table, "path_count")),
                 b'"semantic_score":',
                 found["semantic_score"],
                 b'"lexical_score":',
@@ -106,7 +106,7 @@ class AnswerEncoder:
                 *_conflicts(table),
                 b'"representation":',
                 _packed(candidates),
-                b"null}," if reasons is None else strings(reasons, b"},"),
+                b"null}," if reasons is None else strings(pa.array(reasons, pa.string()), b"},"),
             )
         )
 
@@ -124,16 +124,12 @@ def _packed(candidates: Candidates) -> Pieces:
     levels, costs = candidates.levels, candidates.token_costs
     if not levels:
         return _NOT_PACKED
-    places = np.zeros(len(candidates), np.int32)
-    names = candidates.ids
-    packed = [row for row, node_id in enumerate(names) if node_id in levels]
-    places[packed] = np.arange(1, len(packed) + 1)
     pieces = [
-        b'"%b","token_cost":%d,"in_context":true,"default_exclusion":'
-        % (levels[names[row]].encode(), costs[names[row]])
-        for row in packed
+        b'"%b","token_cost":%d,"in_context":true,"default_exclusion":' % (level.encode(), costs[node_id])
+        for node_id, level in levels.items()
     ]
-    return choices(raw([_NOT_PACKED, *pieces]), places)
+    places = pc.index_in(column(candidates.table, "node_id"), pa.array(levels, pa.string()))
+    return choices(raw([*pieces, _NOT_PACKED]), places.fill_null(len(pieces)).to_numpy())
 
 
 def _links(table: pa.Table) -> Pieces:
@@ -156,10 +152,10 @@ def _exclusions(excluded: Exclusions) -> bytes | memoryview:
     found = numbers(scores, closing=("semantic_relevance",))
     return together(
         interleave(
-            b'{"node_id":',
-            ids(texts(table, "node_id")),
-            b'"reason":',
-            strings(texts(table, "reason")),
+            b'{"node_id":"',
+            letters(column(table, "node_id")),
+            b'","reason":',
+            strings(column(table, "reason")),
             b'"composite_score":',
             found["composite_score"],
             b'"semantic_relevance":',

@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, cast
 
 from prme_ray.model.service_errors import Overloaded
 
@@ -83,13 +83,28 @@ class Gate:
         The call sees the context variables of the caller, such as the span that it belongs to.
         """
         loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
 
-        def left(_: Future[T]) -> None:
-            loop.call_soon_threadsafe(self.leave)
+        def end(result: T | None, error: BaseException | None) -> None:
+            self.leave()
+            if answer.cancelled():
+                return
+            if error is None:
+                answer.set_result(cast("T", result))
+            else:
+                answer.set_exception(error)
 
-        future: Future[T] = self._pool.submit(contextvars.copy_context().run, call)
-        future.add_done_callback(left)
-        return await asyncio.wrap_future(future)
+        def work() -> None:
+            result, error = None, None
+            try:
+                result = call()
+            except BaseException as raised:  # whatever it was, the caller waits for it
+                error = raised
+            # One message for place and answer: every one wakes the loop.
+            loop.call_soon_threadsafe(end, result, error)
+
+        self._pool.submit(contextvars.copy_context().run, work)
+        return await answer
 
     def close(self) -> None:
         """Wait for the calls in progress and stop the threads."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from prme_ray.http.pieces import Pieces, choices, ids, interleave, numbers, raw
+from prme_ray.http.pieces import Pieces, choices, counts, letters, raw
 from prme_ray.model.enums import Adjustment
 from prme_ray.model.schemas import TRACE
-from prme_ray.model.tables import column, field_numbers, field_of, ids_of, parts
+from prme_ray.model.tables import column, field_numbers, field_of, parts
 
 __all__ = ["CLOSING", "Lineages"]
 
@@ -28,7 +29,8 @@ _FACTORS = {
 CLOSING = ("base_score", "tie_break")
 """Fields that stand last in their objects."""
 _RANK_FUSION = 2
-_KINDS = raw([b'"%b",' % kind.encode() for kind in Adjustment])
+_NO_RANK = b"null,"  # they count from 1
+_KINDS = list(Adjustment)
 
 
 class Lineages:
@@ -36,7 +38,6 @@ class Lineages:
 
     Attributes:
         floats: Their numbers, by field of ``LINEAGE``, to be made into JSON together with others.
-        ranks: Their ranks, -1 for none, likewise.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -45,26 +46,22 @@ class Lineages:
         self._formula = int(self._numbers("formula_version", 0)[0])  # one request has one formula
         fused = self._formula == _RANK_FUSION
         self.floats = {name: self._numbers(name, np.nan) for name in (*TRACE, *(_FACTORS if fused else ()))}
-        self.ranks: dict[str, npt.NDArray[np.int64]] = {}
-        if fused:
-            ranks = {name: self._numbers(name, 0).astype(np.int64) for name in _RANKS}
-            self.ranks = {name: np.where(values, values, -1) for name, values in ranks.items()}  # they count from 1
 
     def pieces(self, found: Mapping[str, Pieces]) -> list[Pieces]:
         """Return the pieces of every row, one after the other.
 
         Args:
-            found: The pieces of ``floats`` and ``ranks``, those of ``CLOSING`` at the end of an object.
+            found: The pieces of ``floats``, those of ``CLOSING`` at the end of an object.
         """
         base, known = parts(field_of(self._lineages, "base_node_id"))
-        names = ids_of(known)
         fusion: list[Pieces] = [b"null,"]
-        if self.ranks:
-            fusion = [b"{", *_fields(found, _RANKS), *_fields(found, _FACTORS), b","]
+        if self._formula == _RANK_FUSION:
+            ranks = {name: counts(self._numbers(name, 0).astype(np.int32), _NO_RANK) for name in _RANKS}
+            fusion = [b"{", *_fields(ranks, _RANKS), *_fields(found, _FACTORS), b","]
         return [
-            b'{"formula_version":%d,"base_node_id":' % self._formula,
-            ids([names[place] for place in base[self._places].tolist()]),
-            b'"trace":{',
+            b'{"formula_version":%d,"base_node_id":"' % self._formula,
+            letters(known.take(pa.array(base[self._places]))),
+            b'","trace":{',
             *_fields(found, TRACE),
             b',"rank_fusion":',
             *fusion,
@@ -85,26 +82,25 @@ def _fields(values: Mapping[str, Pieces], shown: Mapping[str, str]) -> Iterator[
 
 
 def _steps(lists: pa.Array) -> Pieces:
-    values = lists.flatten()
-    if not len(values):
+    """Return the steps of every row; few rows have any."""
+    lengths = lists.value_lengths().to_numpy()
+    rows = np.flatnonzero(lengths)
+    if not len(rows):
         return b""
-    get = values.field
-    neural = get("neural_score")
-    floats = {"coefficient": get("coefficient").to_numpy()}
-    if neural.null_count < len(neural):
-        floats["neural_score"] = neural.fill_null(np.nan).to_numpy()
-    found = numbers(floats, closing=("neural_score",))
-    steps = interleave(
-        b'{"kind":',
-        choices(_KINDS, get("kind").to_numpy()),
-        b'"coefficient":',
-        found["coefficient"],
-        b'"source_node_id":',
-        ids(get("source_node_id").to_pylist()),
-        b'"neural_score":',
-        found.get("neural_score", b"null}"),
-    )
-    # Lengths rather than offsets: those of a slice do not start at 0.
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(lists.value_lengths().to_numpy(), out=offsets[1:])
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), steps), b",")
+    get = lists.flatten().field
+    steps = [
+        {"kind": _KINDS[kind], "coefficient": coefficient, "source_node_id": source, "neural_score": neural}
+        for kind, coefficient, source, neural in zip(
+            get("kind").to_numpy().tolist(),
+            get("coefficient").to_numpy().tolist(),
+            get("source_node_id").to_pylist(),
+            get("neural_score").to_pylist(),
+            strict=True,
+        )
+    ]
+    ends = np.cumsum(lengths[rows]).tolist()
+    text = orjson.dumps([steps[start:end] for start, end in pairwise([0, *ends])])
+    # No bracket stands in an id or a number, so brackets are where one row ends and the next begins.
+    places = np.zeros(len(lists), np.int32)
+    places[rows] = np.arange(1, len(rows) + 1)
+    return choices(raw([b"", *text[len("[[") : -len("]]")].split(b"],[")]), places)

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Pieces", "choices", "ids", "interleave", "numbers", "raw", "strings", "together"]
+__all__ = ["Pieces", "choices", "counts", "ids", "interleave", "letters", "numbers", "raw", "strings", "together"]
 
 Pieces: TypeAlias = Any
 """The piece that all rows share (``bytes``), or one for every row (Arrow ``binary``)."""
@@ -29,19 +29,18 @@ _END = (b",", b"}")
 
 
 def numbers(
-    columns: Mapping[str, npt.NDArray[Any]], *, closing: Collection[str] = (), null: int | None = None
+    columns: Mapping[str, npt.NDArray[np.float64]], *, closing: Collection[str] = ()
 ) -> dict[str, Pieces]:
     """Return numbers as JSON; NaN, as Arrow's null floats come, as ``null``.
 
     Args:
-        columns: Name -> 64-bit numbers of one type, at least one; of a broadcast array the first counts for all rows.
+        columns: Name -> numbers, at least one; of a broadcast array the first counts for all rows.
         closing: Columns that end an object.
-        null: A number that stands for none. No other number may begin like it.
     """
     found: dict[str, Pieces] = {}
 
     def share(name: str, value: Any) -> None:
-        found[name] = orjson.dumps(None if value == null else value) + _END[name in closing]
+        found[name] = orjson.dumps(value) + _END[name in closing]
 
     apart: list[str] = []
     for name, values in columns.items():
@@ -62,22 +61,36 @@ def numbers(
         return found
     names = [apart[place] for place in np.flatnonzero(~shared).tolist()]
     text = orjson.dumps(table[~shared], option=orjson.OPT_SERIALIZE_NUMPY)
-    if null is not None:
-        text = text.replace(b"%d" % null, b"null")
     ends = [name in closing for name in names]
     found.update(zip(names, _columns(text, ends, table.shape[1]), strict=True))
     return found
 
 
+def counts(values: npt.NDArray[Any], zero: bytes = b"0,") -> Pieces:
+    """Return integers from 0 on, none larger than there are memories, as JSON; 0 as ``zero``."""
+    return choices(_counted(int(values.max()).bit_length(), zero), values)
+
+
+@lru_cache(64)
+def _counted(bits: int, zero: bytes) -> pa.Array:
+    return raw([zero, *(b"%d," % value for value in range(1, 1 << bits))])
+
+
+def letters(ids: pa.Array) -> Pieces:
+    """Return ids without their quotation marks, which stand in the pieces around them: nothing in a UUID is escaped."""
+    return ids.cast(_BINARY)
+
+
 def ids(values: Sequence[str | None]) -> Pieces:
-    """Return each id or ``null`` as JSON; ids are UUIDs, so neither comma nor bracket stands in one."""
+    """Return each id or ``null`` as JSON."""
     return _columns(orjson.dumps([values]), [False], len(values))[0]
 
 
-def strings(values: Sequence[str | None], end: bytes = b",") -> Pieces:
+def strings(values: pa.Array, end: bytes = b",") -> Pieces:
     """Return each string or ``null`` as JSON; equal ones are encoded once."""
-    known = {value: orjson.dumps(value) + end for value in set(values)}
-    return raw([known[value] for value in values]) if len(known) > 1 else next(iter(known.values()))
+    found = values.dictionary_encode("encode")
+    known = raw([orjson.dumps(value) + end for value in found.dictionary.to_pylist()])
+    return choices(known, found.indices.to_numpy()) if len(known) > 1 else known[0].as_py()
 
 
 def choices(among: pa.Array, codes: npt.NDArray[Any]) -> Pieces:

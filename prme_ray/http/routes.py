@@ -37,6 +37,33 @@ router = APIRouter(prefix="/v1", tags=["memory"])
 _WRITES = errors_of(401, 403, 409, 413, 415, 422, 429, 503)
 
 
+@router.post(
+    "/retrieve",
+    responses={200: {"model": AnswerBody}, **errors_of(401, 403, 409, 410, 413, 415, 422, 429, 503)},
+    openapi_extra=body_of(RetrieveBody),
+)
+async def retrieve(request: Request, identity: Reader) -> Response:
+    """Answer a question from one owner's memories."""
+    service = service_of(request)
+    body = await read_body(request, RetrieveBody, service.limits.body_bytes)
+    tenant, owner = identity.whose(body.tenant, body.owner)
+    service.check_text("query", body.query, service.limits.query_characters)
+    arguments = _given(body)
+    filters = arguments.pop("filters", {})
+    if identity.scope is not None:
+        filters = {**_scoped(identity, filters), "include_cross_scope": False}
+    request_id: str = request.state.request_id
+
+    def call(memory: MemoryVerbs) -> tuple[Answer, bytes]:
+        answer: Answer = memory.retrieve(**arguments, **filters, tenant=tenant, owner=owner, request_id=request_id)
+        return answer, service.encoder.encode(answer)
+
+    answer, content = await service.run(request, call)
+    if service.observe_answer is None:
+        return json_response(content)
+    return _Told(content, answer, service.observe_answer)
+
+
 @router.post("/store", responses={200: {"model": StoredBody}, **_WRITES}, openapi_extra=body_of(StoreBody))
 async def store(request: Request, identity: Writer, key: Key) -> Response:
     """Remember a text; answered when it is durable and every channel finds it."""
@@ -100,33 +127,6 @@ async def store_edge(request: Request, identity: Writer, key: Key) -> Response:
         return memory.store_edge(**arguments, tenant=tenant, owner=owner, idempotency_key=key)
 
     return json_response(orjson.dumps({"edge_id": await service.run(request, call)}))
-
-
-@router.post(
-    "/retrieve",
-    responses={200: {"model": AnswerBody}, **errors_of(401, 403, 409, 410, 413, 415, 422, 429, 503)},
-    openapi_extra=body_of(RetrieveBody),
-)
-async def retrieve(request: Request, identity: Reader) -> Response:
-    """Answer a question from one owner's memories."""
-    service = service_of(request)
-    body = await read_body(request, RetrieveBody, service.limits.body_bytes)
-    tenant, owner = identity.whose(body.tenant, body.owner)
-    service.check_text("query", body.query, service.limits.query_characters)
-    arguments = _given(body)
-    filters = arguments.pop("filters", {})
-    if identity.scope is not None:
-        filters = {**_scoped(identity, filters), "include_cross_scope": False}
-    request_id: str = request.state.request_id
-
-    def call(memory: MemoryVerbs) -> tuple[Answer, bytes]:
-        answer: Answer = memory.retrieve(**arguments, **filters, tenant=tenant, owner=owner, request_id=request_id)
-        return answer, service.encoder.encode(answer)
-
-    answer, content = await service.run(request, call)
-    if service.observe_answer is None:
-        return json_response(content)
-    return _Told(content, answer, service.observe_answer)
 
 
 @router.get("/nodes/{id}", responses={200: {"model": Node}, **errors_of(401, 403, 404, 422, 429, 503)})

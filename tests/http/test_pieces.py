@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import orjson
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prme_ray.http.pieces import choices, ids, interleave, numbers, raw, strings, together
+from prme_ray.http.pieces import choices, counts, ids, interleave, letters, numbers, raw, strings, together
 
 FLOATS = st.floats(width=64) | st.sampled_from([0.0, -0.0, 1.0, math.nan])
 
@@ -28,12 +29,11 @@ def test_numbers_as_orjson_writes_them(rows):
     assert b"[%b]" % made == expected
 
 
-@given(st.lists(st.integers(-1, 40), min_size=1, max_size=20), st.integers(-1, 3))
-def test_counts_of_minus_one_count_nothing(values, same):
-    columns = {"a": np.array(values), "b": np.broadcast_to(np.int64(same), len(values))}
-    found = numbers(columns, closing=("b",), null=-1)
-    made = rows_of(raw([b'{"a":'] * len(values)), found["a"], b'"b":', found["b"], b",")
-    assert made == [{"a": None if value < 0 else value, "b": None if same < 0 else same} for value in values]
+@given(st.lists(st.integers(0, 2_000), min_size=1, max_size=20))
+def test_counts(values):
+    columns = np.array(values, np.int32)
+    made = rows_of(raw([b'{"a":'] * len(values)), counts(columns), b'"b":', counts(columns, b"null,"), b'"c":1},')
+    assert made == [{"a": value, "b": value or None, "c": 1} for value in values]
 
 
 def test_a_column_of_one_value_is_one_piece():
@@ -44,11 +44,14 @@ def test_a_column_of_one_value_is_one_piece():
 
 def test_ids_strings_and_choices():
     names = ["aa-1", None, "aa-2"]
-    columns = [raw([b'{"id":'] * 3), ids(names), b'"why":', strings(["x,y", "]", "x,y"], b"},")]
+    reasons = pa.array(["x,y", "]", "x,y"])
+    columns = [raw([b'{"id":'] * 3), ids(names), b'"why":', strings(reasons, b"},")]
     assert rows_of(*columns) == [
         {"id": "aa-1", "why": "x,y"},
         {"id": None, "why": "]"},
         {"id": "aa-2", "why": "x,y"},
     ]
-    assert strings(["same", "same"]) == b'"same",'
+    assert strings(pa.array(["same", "same"])) == b'"same",'
+    assert strings(pa.array([None, "one"])).to_pylist() == [b"null,", b'"one",']
+    assert rows_of(b'{"id":"', letters(pa.array(["aa-1", "aa-2"])), b'"},') == [{"id": "aa-1"}, {"id": "aa-2"}]
     assert choices(raw([b"no", b"yes"]), np.array([1, 0], np.int8)).to_pylist() == [b"yes", b"no"]
