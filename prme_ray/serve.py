@@ -114,6 +114,7 @@ def service_app(args: ServeArgs, *, host: str) -> FastAPI:
         metrics=metrics_text,
         observe=observe_request,
         observe_answer=observe_answer,
+        tells_request_id=False,  # Serve makes up an id where there is none, and sends every id back
     )
     watch_gate(_Places(app))
     return app

@@ -27,6 +27,7 @@ from prme_ray.model.errors import (
     WriteFailed,
     WriterFenced,
 )
+from prme_ray.model.frames import where
 from prme_ray.model.times import micros
 from storage.log import Log
 from storage.losses import Losses
@@ -326,7 +327,7 @@ class GroupCommit:
             if written:
                 self._on_commit(written)
         except BaseException as error:
-            _report.exception("committed writes could not be made visible; reopen %s", self._log.path)
+            _report.error("committed writes could not be made visible; reopen %s: %s", self._log.path, where(error))
             self._broken = WriteFailed(detail=f"{self._log.path} needs reopening after: {error!r}", durable=False)
             self._fail_durable(writes, appended, error)
             return

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from prme_ray.model.errors import PrmeRayError, ProjectionFailed, StoreCorrupt, WriterFenced
+from prme_ray.model.frames import where
 from prme_ray.model.times import iso
 from storage.lance import Projection
 from storage.records import LogRow
@@ -230,8 +231,8 @@ class Projector:
             except WriterFenced as error:
                 _log.warning("the tables are left to the newer writer: %s", error)
                 return
-            except Exception:
-                _log.exception("the tables could not follow the log; trying again")
+            except Exception as error:
+                _log.error("the tables could not follow the log; trying again: %s", where(error))
 
     def _wait(self) -> bool:
         """Sleep until a batch is due; return false when closing."""

@@ -166,6 +166,20 @@ def machine_paths(text: str) -> list[str]:
     ]
 
 
+def quoted_exceptions(source: str) -> list[str]:
+    """Return the log calls that print an exception as it is: what a database says may quote a memory."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)[:80]}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (
+            any(keyword.arg == "exc_info" for keyword in node.keywords)
+            or (node.func.attr == "exception" and bool(node.args))  # a future's own takes at most a time-out, by name
+        )
+    ]
+
+
 def too_long(text: str) -> bool:
     """Return whether a file is over the limit of lines."""
     return len(text.splitlines()) > LINE_LIMIT

@@ -17,6 +17,7 @@ from tests.architecture import (
     machine_paths,
     module_name,
     project_files,
+    quoted_exceptions,
     sources,
     stages_used,
     too_long,
@@ -186,6 +187,17 @@ def test_no_file_names_a_folder_of_a_machine():
         if lines:
             found[str(path.relative_to(ROOT))] = lines
     assert found == {}
+
+
+@pytest.mark.parametrize("call", ['log.exception("it failed")', 'log.error("it failed", exc_info=True)'])
+def test_the_quoting_rule_finds_an_exception_in_a_log(call):
+    assert len(quoted_exceptions(call)) == 1
+    assert quoted_exceptions('log.error("it failed: %s", where(error)); future.exception()') == []
+
+
+@named([path for path in EVERY_SOURCE if layer_of(module_name(path)) != "jobs"])
+def test_no_log_prints_an_exception_as_it_is(path):
+    assert quoted_exceptions(path.read_text("utf-8")) == []
 
 
 def test_the_walk_sees_the_project_and_not_the_environment():

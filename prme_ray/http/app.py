@@ -17,13 +17,14 @@ from prme_ray.defaults import new_uuid
 from prme_ray.http import feedback_routes, operations, retrieval_routes, routes
 from prme_ray.http.access import Access
 from prme_ray.http.gate import Gate
-from prme_ray.http.guard import Guard, ObserveRequest, frames_of
+from prme_ray.http.guard import Guard, ObserveRequest
 from prme_ray.http.limits import Limits
 from prme_ray.http.openapi import describe
 from prme_ray.http.service import Service
 from prme_ray.http.verbs import MemoryVerbs
 from prme_ray.http.wire import envelope, headers_of, public_error, status_of
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
+from prme_ray.model.frames import where
 
 __all__ = ["create_app"]
 
@@ -42,6 +43,7 @@ def create_app(
     observe_answer: Callable[[Answer], None] | None = None,
     ready: Callable[[], None] | None = None,
     new_id: Callable[[], str] = new_uuid,
+    tells_request_id: bool = True,
 ) -> FastAPI:
     """Return the application; whoever serves it calls :func:`~prme_ray.http.access.check_bind` first.
 
@@ -55,6 +57,7 @@ def create_app(
         observe_answer: Told of every answer once it is sent or its client gone, on the event loop: it must be quick.
         ready: Raises a transient error while ``/readyz`` should say no.
         new_id: Returns a fresh UUID as text, for requests without ``X-Request-ID``.
+        tells_request_id: Send ``X-Request-ID`` back; not behind a server that does.
     """
     bounds = limits or Limits()
     given = None if callable(memory) else memory
@@ -86,7 +89,13 @@ def create_app(
     app.add_exception_handler(PrmeRayError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
-    app.add_middleware(Guard, new_id=new_id, check_host=service.access.check_host, observe=observe)
+    app.add_middleware(
+        Guard,
+        new_id=new_id,
+        check_host=service.access.check_host,
+        tells_id=tells_request_id,
+        observe=observe,
+    )
     describe(app)
     return app
 
@@ -101,7 +110,7 @@ async def _known(request: Request, error: Exception) -> Response:
     status = status_of(error)
     request_id: str = request.state.request_id
     if status == _INTERNAL:
-        _log.error("request %s failed: %s at %s", request_id, error.code, frames_of(error))
+        _log.error("request %s failed: %s, %s", request_id, error.code, where(error))
         return _response(status, envelope("INTERNAL", "internal error", {"id": request_id}))
     return _response(status, public_error(error), headers_of(error))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +12,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from prme_ray.http.wire import envelope, public_error, status_of
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
+from prme_ray.model.frames import where
 from prme_ray.model.service_errors import WrongHost
 from prme_ray.model.text import uuid_of
 from prme_ray.observe.spans import request_span
 
-__all__ = ["Guard", "ObserveRequest", "frames_of"]
+__all__ = ["Guard", "ObserveRequest"]
 
 _log = logging.getLogger("prme_ray.http")
 _REQUEST_ID = b"x-request-id"
@@ -34,6 +34,7 @@ class Guard:
         app: What answers.
         new_id: Returns a fresh UUID as text.
         check_host: Raises for a ``Host`` header that is not answered.
+        tells_id: Send the id back, on every response.
         observe: Told of every request, where given.
     """
 
@@ -43,11 +44,13 @@ class Guard:
         *,
         new_id: Callable[[], str],
         check_host: Callable[[str | None], None],
+        tells_id: bool = True,
         observe: ObserveRequest | None = None,
     ) -> None:
         self._app = app
         self._new_id = new_id
         self._check_host = check_host
+        self._tells_id = tells_id
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +73,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], (_REQUEST_ID, request_id.encode())]}
+                if self._tells_id:
+                    message = {**message, "headers": [*message["headers"], (_REQUEST_ID, request_id.encode())]}
             await send(message)
 
         with request_span(scope["method"], scope["headers"]) as ended:
@@ -84,10 +88,9 @@ class Guard:
             except Exception as error:
                 # Type and places only: a message may quote the text of a memory.
                 _log.error(
-                    "request %s failed: %s at %s",
+                    "request %s failed: %s",
                     request_id,
-                    type(error).__name__,
-                    frames_of(error),
+                    where(error),
                     extra={"request_id": request_id, "status": 500},
                 )
                 if status:
@@ -113,12 +116,6 @@ class Guard:
 
 def _header(scope: Scope, wanted: bytes) -> str | None:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), None)
-
-
-def frames_of(error: BaseException) -> str:
-    """Return where an exception was raised, innermost first, and nothing of what it says."""
-    found = traceback.extract_tb(error.__traceback__)[-5:]
-    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(found))
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

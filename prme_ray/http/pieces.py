@@ -28,9 +28,7 @@ _COMMA, _BRACE = b",}"
 _END = (b",", b"}")
 
 
-def numbers(
-    columns: Mapping[str, npt.NDArray[np.float64]], *, closing: Collection[str] = ()
-) -> dict[str, Pieces]:
+def numbers(columns: Mapping[str, npt.NDArray[np.float64]], *, closing: Collection[str] = ()) -> dict[str, Pieces]:
     """Return numbers as JSON; NaN, as Arrow's null floats come, as ``null``.
 
     Args:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json as json_lib
 import logging
 import sys
-import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from prme_ray.model import errors
 from prme_ray.model.errors import InvalidRequest, PrmeRayError
+from prme_ray.model.frames import frames_of
 from prme_ray.observe.line_writer import LineWriter
 
 __all__ = ["FIELDS", "LineFormatter", "configure_logging"]
@@ -25,7 +25,6 @@ FIELDS = ("request_id", "route", "status", "duration_ms", "code", "channel", "st
 
 _LOGGERS = ("prme_ray", "storage", "actors", "stages", "jobs")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_FRAMES = 8
 _SAYS_NO_TEXT = (
     errors.EncoderFileMismatch,
     errors.EncoderMismatch,
@@ -103,11 +102,7 @@ def configure_logging(*, json: bool = True, level: str = "INFO", stream: TextIO 
 
 
 def _described(error: BaseException) -> dict[str, Any]:
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-    found: dict[str, Any] = {
-        "type": type(error).__name__,
-        "at": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames)],
-    }
+    found: dict[str, Any] = {"type": type(error).__name__, "at": frames_of(error)}
     if isinstance(error, PrmeRayError):
         found["code"] = error.code
     if isinstance(error, _SAYS_NO_TEXT):

@@ -100,6 +100,26 @@ def test_ids_of_others_are_like_missing_ones(service: Serving, keys: tuple[Path,
             assert str(there.value) == str(missing.value)
 
 
+def test_every_request_is_a_line_of_the_replicas_standard_error(service: Serving, keys: tuple[Path, Keys]) -> None:
+    word = _secret(TENANTS[2], OWNERS[0])
+    asked = httpx.post(
+        f"{service.address}/v1/retrieve",
+        json={"query": f"Who knows {word}?", "tenant": TENANTS[2], "owner": OWNERS[0]},
+        headers={"Authorization": f"Bearer {keys[1][TENANTS[2], None]}"},
+    )
+    (request_id,) = asked.headers.get_list("x-request-id")
+    assert word in asked.text
+    output = Path(f"/proc/{service.find('ServeReplica').pid}/fd/2")  # a file of Ray's, whatever its name
+    deadline = time.monotonic() + 10
+    while request_id not in (text := output.read_text("utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (line,) = [orjson.loads(line) for line in text.splitlines() if request_id in line]
+    assert (line["logger"], line["level"]) == ("prme_ray.http", "info")
+    assert (line["route"], line["status"], line["request_id"]) == ("/v1/retrieve", 200, request_id)
+    assert 0 < line["duration_ms"] < 60_000
+    assert "Secret" not in text
+
+
 def test_answers_over_http_are_the_bytes_of_inline(service: Serving, keys: tuple[Path, Keys]) -> None:
     """The last test of this service: it ends it."""
     whose = {"owner": "owner-1", "tenant": TENANTS[0]}

@@ -228,3 +228,11 @@ def test_a_request_id_is_given_back_and_is_the_retrieval_s(http):
     wrong = http.get("/livez", headers={"X-Request-ID": "seven"})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
     assert len(wrong.headers["x-request-id"]) == 36
+
+
+def test_behind_a_server_that_gives_request_ids_back_the_application_does_not(served):
+    http, given = served(tells_request_id=False), "6f1d8e7b-d38e-420a-bde5-0343aa5915c4"
+    for path in ("/livez", "/nowhere"):
+        assert "x-request-id" not in http.get(path, headers={"X-Request-ID": given}).headers
+    told = http.post("/v1/retrieve", json={"query": "x", "owner": OWNER}, headers={"X-Request-ID": given})
+    assert told.json()["metadata"]["request_id"] == given
