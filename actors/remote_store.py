@@ -45,6 +45,8 @@ _RECORDS = 64
 """Most retrieval records sent in one call."""
 _RECORD_PATIENCE_S = 0.25
 """Longest time that a record is kept back so that it can share a call."""
+_PAUSE_S = 0.006
+"""Time between the records of a call, so that the one request that meets them does not wait for all of them."""
 
 
 class Stoppable(Protocol):
@@ -229,28 +231,28 @@ class RemoteStore(OwnerVerbs):
         ended = False
         while not ended:
             items = [self._records.get()]
-            if isinstance(items[0], Operation | LateOperation):
-                # A moment's patience: one call for all the retrievals of that moment. The queue is not looked at
-                # meanwhile: to wake for every record is to take the interpreter from whoever gives the answer.
-                self._hurry.wait(_RECORD_PATIENCE_S)
+            # A moment's patience: one call for all the retrievals of that moment. The queue is not looked at
+            # meanwhile: to wake for every record is to take the interpreter from whoever gives the answer.
+            patient = isinstance(items[0], Operation | LateOperation) and not self._hurry.wait(_RECORD_PATIENCE_S)
             self._hurry.clear()
             while len(items) < _RECORDS and not self._records.empty():
                 items.append(self._records.get_nowait())
             if not self._records.empty():
                 self._hurry.set()  # more than one call takes
-            self._send([item for item in items if isinstance(item, Operation | LateOperation)])
+            self._send([item for item in items if isinstance(item, Operation | LateOperation)], patient=patient)
             for item in items:
                 if isinstance(item, threading.Event):
                     item.set()
             ended = None in items
 
-    def _send(self, batch: Sequence[Operation | LateOperation]) -> None:
+    def _send(self, batch: Sequence[Operation | LateOperation], *, patient: bool) -> None:
         by_shard: dict[int, list[Operation]] = defaultdict(list)
         for operation in batch:
             try:
                 by_shard[self.catalog.shard_of(operation.owner)].append(_sent(operation))
             except Exception as error:
                 self._losses.add(1, reason_of(error))
+            patient = patient and not self._hurry.wait(_PAUSE_S)
         for shard, records in by_shard.items():
             group = partial(self.handles.group_of_shard, shard)
             try:
