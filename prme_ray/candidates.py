@@ -91,8 +91,6 @@ class Candidates(Sequence[Candidate]):
         return Candidate(
             node_id=node_id,
             content=row["content"],
-            score=row["composite_score"],
-            semantic_relevance=row["semantic_relevance"],
             node_type=member(NodeType, row["node_type"]),
             lifecycle_state=member(LifecycleState, row["lifecycle_state"]),
             epistemic_type=member(EpistemicType, row["epistemic_type"]),
@@ -109,6 +107,8 @@ class Candidates(Sequence[Candidate]):
             valid_to=row["valid_to"],
             evidence_refs=row["evidence"].split(",") if row["evidence"] else [],
             metadata=public or None,
+            score=row["composite_score"],
+            semantic_relevance=row["semantic_relevance"],
             paths=list(path_names(row["paths"])),
             path_count=row["path_count"],
             semantic_score=row["semantic_score"],

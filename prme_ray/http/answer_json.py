@@ -74,17 +74,16 @@ class AnswerEncoder:
         if not len(candidates):
             return b""
         table = candidates.table
-        head, tail = self._memories.of(table)
         lineages = Lineages(table)
         found = numbers({name: floats(table, name) for name in _FLOATS} | lineages.floats, closing=CLOSING)
         reasons = candidates.default_reasons
         return together(
             interleave(
-                head,
+                self._memories.of(table),
                 found["composite_score"],
                 b'"semantic_relevance":',
                 found["semantic_relevance"],
-                tail,
+                b'"paths":',
                 choices(_PATHS, shorts(table, "paths")),
                 b'"path_count":',
                 counts(shorts(table, "path_count")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -95,13 +96,14 @@ class Gate:
                 answer.set_exception(error)
 
         def work() -> None:
-            result, error = None, None
+            # One message for place and answer: every one wakes the loop.
             try:
                 result = call()
-            except BaseException as raised:  # whatever it was, the caller waits for it
-                error = raised
-            # One message for place and answer: every one wakes the loop.
-            loop.call_soon_threadsafe(end, result, error)
+            except BaseException as error:  # whatever it was, the caller waits for it
+                loop.call_soon_threadsafe(end, None, error)
+            else:
+                loop.call_soon_threadsafe(end, result, None)
+            time.sleep(0)  # the loop is awake and waits for the interpreter, which this thread has little use for now
 
         self._pool.submit(contextvars.copy_context().run, work)
         return await answer

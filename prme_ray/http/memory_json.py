@@ -18,15 +18,16 @@ from prme_ray.model.times import NO_TIME
 __all__ = ["memory_pieces"]
 
 
-def memory_pieces(memories: pa.StructArray) -> Iterator[tuple[bytes, bytes]]:
-    """Yield for each memory what stands before a candidate's score, and what stands after its relevance.
+def memory_pieces(memories: pa.StructArray) -> Iterator[bytes]:
+    """Yield for each memory what stands before a candidate's score.
 
     Args:
         memories: Rows of the ``NODE`` schema, at least one.
     """
     get = memories.field
-    heads = {"node_id": get("node_id").to_pylist(), "content": get("content").to_pylist()}
-    tails = {
+    columns: dict[str, list[Any]] = {
+        "node_id": get("node_id").to_pylist(),
+        "content": get("content").to_pylist(),
         "node_type": _members(get("node_type"), NodeType),
         "lifecycle_state": _members(get("lifecycle_state"), LifecycleState),
         "epistemic_type": _members(get("epistemic_type"), EpistemicType),
@@ -37,12 +38,8 @@ def memory_pieces(memories: pa.StructArray) -> Iterator[tuple[bytes, bytes]]:
         "evidence_refs": [refs.split(",") if refs else [] for refs in get("evidence").to_pylist()],
         "metadata": [_public(text) for text in get("metadata").to_pylist()],
     }
-    for head, tail in zip(_objects(heads), _objects(tails), strict=True):
-        yield head[:-1] + b',"score":', tail[1:-1] + b',"paths":'
-
-
-def _objects(columns: dict[str, list[Any]]) -> Iterator[bytes]:
-    return (dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    for row in zip(*columns.values(), strict=True):
+        yield dumps(dict(zip(columns, row, strict=True)))[:-1] + b',"score":'
 
 
 def _members(codes: pa.Array, enum: type[StrEnum]) -> list[StrEnum]:

@@ -40,8 +40,8 @@ class MemoryPieces:
         """Bytes of kept parts."""
         return self._size
 
-    def of(self, table: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """Return what stands before each candidate's score, and what stands after its relevance.
+    def of(self, table: pa.Table) -> pa.Array:
+        """Return what stands before each candidate's score.
 
         Args:
             table: A table that refers to memories, at least one.
@@ -70,7 +70,7 @@ class MemoryPieces:
 
 
 class _Known:
-    """The pieces of one array of memories, in the order in which they were first wanted: head, tail, head, tail.
+    """The pieces of one array of memories, in the order in which they were first wanted.
 
     They stand in one buffer that doubles, so that adding some copies only those. What was given out is a view
     of a buffer that is never written to again, but behind its end.
@@ -79,36 +79,35 @@ class _Known:
     def __init__(self, target: pa.StructArray) -> None:
         self.target = target
         self._place = np.full(len(target), _UNKNOWN, np.int32)
-        self._memories = 0
+        self._count = 0
         self._letters = np.empty(_FIRST_BYTES, np.uint8)
         self._ends = np.zeros(_FIRST_PIECES, np.int32)
 
     @property
     def size(self) -> int:
         """Bytes of the pieces."""
-        return int(self._ends[2 * self._memories])
+        return int(self._ends[self._count])
 
-    def pieces(self, rows: npt.NDArray[np.int32]) -> tuple[pa.Array, pa.Array]:
-        """Return head and tail of each of some rows."""
+    def pieces(self, rows: npt.NDArray[np.int32]) -> pa.Array:
+        """Return the pieces of some rows."""
         places = self._place[rows]
         missing = np.unique(rows[places == _UNKNOWN])
         if len(missing):
             self._add(missing)
             places = self._place[rows]
-        count = 2 * self._memories
-        known = pa.Array.from_buffers(_BINARY, count, [None, pa.py_buffer(self._ends), pa.py_buffer(self._letters)])
-        return known.take(pa.array(2 * places)), known.take(pa.array(2 * places + 1))
+        buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._letters)]
+        return pa.Array.from_buffers(_BINARY, self._count, buffers).take(pa.array(places))
 
     def _add(self, rows: npt.NDArray[np.int32]) -> None:
-        made = [piece for pair in memory_pieces(self.target.take(pa.array(rows))) for piece in pair]
-        start, count = self.size, 2 * self._memories
+        made = list(memory_pieces(self.target.take(pa.array(rows))))
+        start, count = self.size, self._count
         ends = start + np.cumsum([len(piece) for piece in made])
         self._letters = _grown(self._letters, used=start, need=int(ends[-1]))
         self._ends = _grown(self._ends, used=count + 1, need=count + 1 + len(made))
         self._letters[start : ends[-1]] = np.frombuffer(b"".join(made), np.uint8)
         self._ends[count + 1 : count + 1 + len(made)] = ends
-        self._place[rows] = np.arange(self._memories, self._memories + len(rows))
-        self._memories += len(rows)
+        self._place[rows] = np.arange(count, count + len(rows))
+        self._count += len(rows)
 
 
 def _grown(values: npt.NDArray[T], *, used: int, need: int) -> npt.NDArray[T]:

@@ -100,12 +100,10 @@ class SessionLink(_Record):
 
 
 class Candidate(_Record):
-    """One ranked memory."""
+    """One ranked memory: first what it is, whatever was asked, then what became of it in this request."""
 
     node_id: str
     content: str
-    score: float
-    semantic_relevance: float | None
     node_type: str
     lifecycle_state: str
     epistemic_type: str
@@ -122,6 +120,8 @@ class Candidate(_Record):
     valid_to: datetime | None
     evidence_refs: list[str]
     metadata: dict[str, Any] | None
+    score: float
+    semantic_relevance: float | None
     paths: list[str]
     path_count: int
     semantic_score: float
