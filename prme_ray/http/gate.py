@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -103,7 +102,6 @@ class Gate:
                 loop.call_soon_threadsafe(end, None, error)
             else:
                 loop.call_soon_threadsafe(end, result, None)
-            time.sleep(0)  # the loop is awake and waits for the interpreter, which this thread has little use for now
 
         self._pool.submit(contextvars.copy_context().run, work)
         return await answer

@@ -80,7 +80,7 @@ def letters(ids: pa.Array) -> Pieces:
 
 
 def ids(values: Sequence[str | None]) -> Pieces:
-    """Return each id or ``null`` as JSON."""
+    """Return each id or ``null`` as JSON; no comma or bracket stands in a UUID."""
     return _columns(orjson.dumps([values]), [False], len(values))[0]
 
 

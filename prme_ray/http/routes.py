@@ -37,6 +37,7 @@ router = APIRouter(prefix="/v1", tags=["memory"])
 _WRITES = errors_of(401, 403, 409, 413, 415, 422, 429, 503)
 
 
+# First, as routes are tried in their order and most requests want this one.
 @router.post(
     "/retrieve",
     responses={200: {"model": AnswerBody}, **errors_of(401, 403, 409, 410, 413, 415, 422, 429, 503)},
